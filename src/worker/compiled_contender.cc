@@ -295,7 +295,7 @@ class Compilation {
   std::optional<Failure> build_worker() {
     return command(
         {tools_.compiler.string(), "-std=c++20", job_.unoptimised ? "-O0" : "-O3", "-march=native",
-         "-pthread", "-Wno-return-type", "-I" + runner_.string(), (runner_ / "programs" / "worker_main.cc").string(),
+         "-fno-math-errno", "-pthread", "-Wno-return-type", "-I" + runner_.string(), (runner_ / "programs" / "worker_main.cc").string(),
          (runner_ / "build" / "librunner.a").string(), "-o", (runner_ / "build" / "worker").string()},
         kRefused);
   }

@@ -93,13 +93,12 @@ void extreme_backward(const Call& c) {
 void logsumexp(const Call& c) {
   extreme_into(c, c.step.kept);
   fill(c.out, c.y(), count_of(c.result().sizes));
-  each_reduced(c, {fmt::format("{}[@1] += std::exp({}[@0] - {}[@1]);", c.y(), c.x(), c.step.kept)});
+  each_reduced(c, {fmt::format("{}[@1] += exp_of({}[@0] - {}[@1]);", c.y(), c.x(), c.step.kept)});
   loops(c.out, c.result().sizes, {{.strides = strides_of(c.result().sizes)}},
         {fmt::format("{0}[@0] = {1}[@0] + std::log({0}[@0]);", c.y(), c.step.kept)});
 }
 void logsumexp_backward(const Call& c) {
-  each_reduced(c,
-               {fmt::format("{}[@0] += {}[@1] * std::exp({}[@0] - {}[@1]);", c.dx(), c.g(), c.x(), c.y())});
+  each_reduced(c, {fmt::format("{}[@0] += {}[@1] * exp_of({}[@0] - {}[@1]);", c.dx(), c.g(), c.x(), c.y())});
 }
 
 // Stretches at places: of `take` the same in every row, of the others each row's own.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -145,34 +146,91 @@ void dropout(int64_t first, int64_t rows, uint64_t key, double rate, const Real*
   }
 }
 
+// exp without a branch, so that compilers make vectors of it: 2^n e^r, |r| <= ln 2 / 2, e^r by a polynomial fitted to
+// 2e-9; 2 ulp in all. 0 below -86.6. In double, as below, the library's.
+inline Real exp_of(Real x) {
+  if constexpr (sizeof(Real) == 8) return std::exp(x);
+  const float f = std::min(static_cast<float>(x), 88.8f);
+  const float near = f * 1.44269504f + 12582912.0f,
+              n = near - 12582912.0f;  // 1.5 2^23: n is in the last bits
+  const float r = (f - n * 0.693145751953125f) - n * 1.428606765330187e-06f;
+  float p = 0.0013835752615705132f;
+  p = p * r + 0.00837564468383789f;
+  p = p * r + 0.04166828840970993f;
+  p = p * r + 0.16666410863399506f;
+  p = p * r + 0.49999991059303284f;
+  p = (p * r + 1) * r + 1;
+  const float half = std::bit_cast<float>((std::bit_cast<int32_t>(near) << 23) + 0x3f000000);  // 2^(n - 1)
+  const float y = p * half * 2;
+  return static_cast<Real>(f < -86.6f ? 0 : f > 88.72f ? std::numeric_limits<float>::infinity() : y);
+}
+
+// Near 0 x + x^3 p(x^2), elsewhere by exp; 2 ulp.
+inline Real tanh_of(Real x) {
+  if constexpr (sizeof(Real) == 8) return std::tanh(x);
+  const Real a = std::abs(x), q = x * x;
+  Real p = Real(0.002064682310447097);
+  p = p * q - Real(0.00809199083596468);
+  p = p * q + Real(0.021666357293725014);
+  p = p * q - Real(0.05394056439399719);
+  p = p * q + Real(0.13333158195018768);
+  p = p * q - Real(0.333333283662796);
+  const Real far = 1 - 2 / (exp_of(2 * a) + 1);
+  return a < Real(0.65) ? x + x * q * p : std::copysign(far, x);
+}
+
+// Near 0 x p(x^2), elsewhere 1 - exp(-x^2) p(1 / (1 + |x| / 2)); 2e-7.
+inline Real erf_of(Real x) {
+  if constexpr (sizeof(Real) == 8) return std::erf(x);
+  const Real a = std::min(std::abs(x), Real(4.2)), q = x * x, t = 1 / (1 + a / 2);
+  Real p = Real(7.889851258369163e-05);
+  p = p * q - Real(0.0008021077956072986);
+  p = p * q + Real(0.005189564544707537);
+  p = p * q - Real(0.026854462921619415);
+  p = p * q + Real(0.11283600330352783);
+  p = p * q - Real(0.3761262595653534);
+  p = p * q + Real(1.1283791065216064);
+  Real r = Real(-0.0330686941742897);
+  r = r * t + Real(0.26642411947250366);
+  r = r * t - Real(0.755703866481781);
+  r = r * t + Real(0.8758968114852905);
+  r = r * t - Real(0.317048579454422);
+  r = r * t + Real(0.4405108392238617);
+  r = r * t + Real(0.23466753959655762);
+  r = r * t + Real(0.28874871134757996);
+  r = r * t - Real(0.0004100488731637597);
+  const Real far = 1 - exp_of(-a * a) * r;
+  return a < 1 ? x * p : std::copysign(far, x);
+}
+
 // The exponential's argument is never positive.
 inline Real logistic(Real x) {
-  const Real e = std::exp(-std::abs(x));
+  const Real e = exp_of(-std::abs(x));
   return (x >= 0 ? 1 : e) / (1 + e);
 }
 
-inline Real log_1p_exp(Real x) { return std::max(x, Real{0}) + std::log1p(std::exp(-std::abs(x))); }
+inline Real log_1p_exp(Real x) { return std::max(x, Real{0}) + std::log1p(exp_of(-std::abs(x))); }
 
 inline Real sign_of(Real x) { return x > 0 ? Real{1} : x < 0 ? Real{-1} : x; }
 
 inline Real mish_slope(Real x) {
-  const Real t = std::tanh(log_1p_exp(x));
+  const Real t = tanh_of(log_1p_exp(x));
   return t + x * (1 - t * t) * logistic(x);
 }
 
-inline Real gelu_erf(Real x) { return x * (1 + std::erf(x * Real{0.7071067811865476})) / 2; }
+inline Real gelu_erf(Real x) { return x * (1 + erf_of(x * Real{0.7071067811865476})) / 2; }
 
 inline Real gelu_erf_slope(Real x) {
-  const Real density = std::exp(-x * x / 2) * Real{0.3989422804014327};
-  return (1 + std::erf(x * Real{0.7071067811865476})) / 2 + x * density;
+  const Real density = exp_of(-x * x / 2) * Real{0.3989422804014327};
+  return (1 + erf_of(x * Real{0.7071067811865476})) / 2 + x * density;
 }
 
 inline Real gelu_tanh(Real x) {
-  return x * (1 + std::tanh(Real{0.7978845608028654} * (x + Real{0.044715} * x * x * x))) / 2;
+  return x * (1 + tanh_of(Real{0.7978845608028654} * (x + Real{0.044715} * x * x * x))) / 2;
 }
 
 inline Real gelu_tanh_slope(Real x) {
-  const Real t = std::tanh(Real{0.7978845608028654} * (x + Real{0.044715} * x * x * x));
+  const Real t = tanh_of(Real{0.7978845608028654} * (x + Real{0.044715} * x * x * x));
   return (1 + t) / 2 + x * (1 - t * t) * Real{0.7978845608028654} * (1 + Real{0.134145} * x * x) / 2;
 }
 
@@ -523,9 +581,19 @@ void each_line(int64_t outer, const Visit& visit) {
 
 // The largest element of a line and the logarithm of the sum of exp(x - largest).
 inline std::pair<Real, Real> log_sum(int64_t count, const Real* x, int64_t step) {
-  Real top = x[0], sum = 0;
-  for (int64_t i = 1; i < count; ++i) top = std::max(top, x[i * step]);
-  for (int64_t i = 0; i < count; ++i) sum += std::exp(x[i * step] - top);
+  Real tops[16], sums[16] = {}, top = x[0], sum = 0;
+  const int64_t blocks = step == 1 ? count / 16 * 16 : 0;  // 16 side by side
+  std::fill(tops, tops + 16, top);
+  for (int64_t i = 0; i < blocks; i += 16) {
+    for (int64_t j = 0; j < 16; ++j) tops[j] = x[i + j] > tops[j] ? x[i + j] : tops[j];
+  }
+  for (int64_t j = 0; j < 16; ++j) top = std::max(top, tops[j]);
+  for (int64_t i = blocks; i < count; ++i) top = std::max(top, x[i * step]);
+  for (int64_t i = 0; i < blocks; i += 16) {
+    for (int64_t j = 0; j < 16; ++j) sums[j] += exp_of(x[i + j] - top);
+  }
+  for (int64_t j = 0; j < 16; ++j) sum += sums[j];
+  for (int64_t i = blocks; i < count; ++i) sum += exp_of(x[i * step] - top);
   return {top, std::log(sum)};
 }
 
@@ -534,7 +602,7 @@ template <int64_t Count, int64_t Inner>
 void softmax(int64_t outer, const Real* x, Real* y) {
   each_line<Count, Inner>(outer, [&](int64_t first, int64_t step) {
     const auto [top, log] = log_sum(Count, x + first, step);
-    for (int64_t i = 0; i < Count; ++i) y[first + i * step] = std::exp(x[first + i * step] - top - log);
+    for (int64_t i = 0; i < Count; ++i) y[first + i * step] = exp_of(x[first + i * step] - top - log);
   });
 }
 
@@ -565,7 +633,7 @@ void log_softmax_dx(int64_t outer, const Real* y, const Real* g, Real* dx) {
     Real sum = 0;
     for (int64_t i = 0; i < Count; ++i) sum += g[first + i * step];
     for (int64_t i = 0; i < Count; ++i)
-      dx[first + i * step] += g[first + i * step] - std::exp(y[first + i * step]) * sum;
+      dx[first + i * step] += g[first + i * step] - exp_of(y[first + i * step]) * sum;
   });
 }
 
@@ -713,16 +781,16 @@ void softmax_cross_entropy_dx(int64_t count, double smoothing, int64_t ignored, 
     if (labels[row] == ignored) continue;
     const Real* const logits = x + row * Classes;
     const auto [top, log] = log_sum(Classes, logits, 1);
-    for (int64_t i = 0; i < Classes; ++i) {
-      const double hit = (i == labels[row] ? 1 - smoothing : 0) + smoothing / static_cast<double>(Classes);
-      dx[row * Classes + i] += factor * (std::exp(logits[i] - top - log) - static_cast<Real>(hit));
-    }
+    Real* const to = dx + row * Classes;
+    const Real all = static_cast<Real>(smoothing / static_cast<double>(Classes));
+    for (int64_t i = 0; i < Classes; ++i) to[i] += factor * (exp_of(logits[i] - top - log) - all);
+    to[labels[row]] -= factor * static_cast<Real>(1 - smoothing);
   }
 }
 
 // max(x, 0) - x t + log(1 + exp(-|x|)).
 inline Real binary_cross_entropy(Real x, Real t) {
-  return std::max(x, Real{0}) - x * t + std::log1p(std::exp(-std::abs(x)));
+  return std::max(x, Real{0}) - x * t + std::log1p(exp_of(-std::abs(x)));
 }
 
 // Heads of `queries` and `keys` words with `width` numbers each; neighbouring heads share the keys of one of `groups`.
@@ -732,47 +800,77 @@ struct Heads {
   int64_t window = 0;  // with causal: how many of the last keys a query sees; 0: all
 };
 
-// The softmax of one query's scores over the keys that it sees: from `first` on, `count` in all. `last`: the last
-// key of each row that is no padding; null: all.
+// Heads of one row, a block of queries at a time.
 template <Heads S>
-std::pair<int64_t, int64_t> attention_weights(int64_t row, int64_t head, int64_t t, const Real* q,
-                                              const Real* k, const int32_t* last, Real* weights) {
-  int64_t end = S.causal ? std::min(t + 1, S.keys) : S.keys;
-  if (last != nullptr) end = std::min<int64_t>(end, last[row] + 1);
-  const int64_t first = S.window > 0 ? std::max<int64_t>(0, t + 1 - S.window) : 0;
-  const Real scale = 1 / std::sqrt(static_cast<Real>(S.width));
-  const Real* const query = q + ((row * S.queries + t) * S.heads + head) * S.width;
-  Real top = -std::numeric_limits<Real>::infinity(), sum = 0;
-  for (int64_t s = first; s < end; ++s) {
-    const Real* const key = k + ((row * S.keys + s) * S.groups + head / (S.heads / S.groups)) * S.width;
-    weights[s] = dot(S.width, query, key) * scale;
-    top = std::max(top, weights[s]);
+struct HeadBlock {
+  static constexpr int64_t kQueries = std::min<int64_t>(S.queries, 64);
+  int64_t row, head, t, count, end;  // queries t to t + count, which see keys below `end`
+  int64_t at_query() const { return ((row * S.queries + t) * S.heads + head) * S.width; }
+  int64_t at_key() const { return (row * S.keys * S.groups + head / (S.heads / S.groups)) * S.width; }
+  native::Matrix<Real> queries(const Real* q) const { return {q + at_query(), S.heads * S.width, 1}; }
+  native::Matrix<Real> keys(const Real* k) const { return {k + at_key(), S.groups * S.width, 1}; }
+  native::Matrix<Real> across(const Real* k) const { return {k + at_key(), 1, S.groups * S.width}; }
+};
+
+// Calls visit(block) for all queries of all rows.
+template <Heads S, typename Visit>
+void each_block(int64_t rows, const int32_t* last, const Visit& visit) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t there = last != nullptr ? std::min<int64_t>(S.keys, last[row] + 1) : S.keys;
+    for (int64_t head = 0; head < S.heads; ++head) {
+      for (int64_t t = 0; t < S.queries; t += HeadBlock<S>::kQueries) {
+        const int64_t count = std::min(HeadBlock<S>::kQueries, S.queries - t);
+        visit(HeadBlock<S>{row, head, t, count, S.causal ? std::min(t + count, there) : there});
+      }
+    }
   }
-  for (int64_t s = first; s < end; ++s) sum += weights[s] = std::exp(weights[s] - top);
-  for (int64_t s = first; s < end; ++s) weights[s] /= sum;
-  return {first, end};
 }
 
-// softmax(q k^T / sqrt width) v, one query at a time: the matrix of all scores is never held. Masks of dropout are counted
-// from row `begin` of the batch on.
+// Softmax of the block's scores; 0 for keys that a query does not see.
+template <Heads S>
+void attention_weights(const HeadBlock<S>& b, const Real* q, const Real* k, Real* weights) {
+  product(b.count, S.width, b.end, b.queries(q), b.across(k), weights, S.keys, native::kPlain);
+  const Real scale = 1 / std::sqrt(static_cast<Real>(S.width));
+  for (int64_t i = 0; i < b.count; ++i) {
+    Real* const line = weights + i * S.keys;
+    const int64_t end = S.causal ? std::min(b.t + i + 1, b.end) : b.end;
+    const int64_t first = S.window > 0 ? std::max<int64_t>(0, b.t + i + 1 - S.window) : 0;
+    std::fill(line, line + std::min(first, b.end), Real{0});
+    std::fill(line + std::max<int64_t>(end, 0), line + b.end, Real{0});
+    if (end <= first) continue;
+    for (int64_t s = first; s < end; ++s) line[s] *= scale;
+    const auto [top, log] = log_sum(end - first, line + first, 1);
+    for (int64_t s = first; s < end; ++s) line[s] = exp_of(line[s] - top - log);
+  }
+}
+
+// Multiplies weights (or their gradients) by the factors of dropout, which are counted as in N,heads,queries,keys.
+template <Heads S>
+void drop_weights(const HeadBlock<S>& b, int64_t begin, uint64_t key, double rate, Real* weights) {
+  const int64_t first = (((begin + b.row) * S.heads + b.head) * S.queries + b.t) * S.keys;
+  for (int64_t i = 0; i < b.count; ++i) {
+    for (int64_t s = 0; s < b.end; ++s)
+      weights[i * S.keys + s] *= dropout_factor(key, static_cast<uint64_t>(first + i * S.keys + s), rate);
+  }
+}
+
+// softmax(q k^T / sqrt width) v, a block of queries at a time: the matrix of all scores is never held. Masks of dropout
+// are counted from row `begin` of the batch on. `last`: the last key of each row that is no padding; null: all.
 template <Heads S>
 void attention(int64_t begin, int64_t rows, uint64_t key, double rate, const Real* q, const Real* k,
                const Real* v, const int32_t* last, Real* y) {
-  static thread_local Real weights[S.keys];
-  for (int64_t i = 0; i < rows * S.heads * S.queries; ++i) {
-    const int64_t row = i / S.queries / S.heads, head = i / S.queries % S.heads, t = i % S.queries;
-    const auto [first, end] = attention_weights<S>(row, head, t, q, k, last, weights);
-    Real* const out = y + ((row * S.queries + t) * S.heads + head) * S.width;
-    std::fill(out, out + S.width, Real{0});
-    for (int64_t s = first; s < end; ++s) {
-      const Real* const value = v + ((row * S.keys + s) * S.groups + head / (S.heads / S.groups)) * S.width;
-      const Real kept =
-          rate > 0 ? dropout_factor(
-                         key, static_cast<uint64_t>((begin * S.heads * S.queries + i) * S.keys + s), rate)
-                   : Real{1};
-      for (int64_t j = 0; j < S.width; ++j) out[j] += kept * weights[s] * value[j];
+  static thread_local Real weights[HeadBlock<S>::kQueries * S.keys];
+  each_block<S>(rows, last, [&](const HeadBlock<S>& b) {
+    if (b.end <= 0) {
+      for (int64_t i = 0; i < b.count; ++i)
+        std::fill_n(y + b.at_query() + i * S.heads * S.width, S.width, Real{0});
+      return;
     }
-  }
+    attention_weights(b, q, k, weights);
+    if (rate > 0) drop_weights(b, begin, key, rate, weights);
+    product(b.count, b.end, S.width, {weights, S.keys, 1}, b.keys(v), y + b.at_query(), S.heads * S.width,
+            native::kPlain);
+  });
 }
 
 // With weights P, of which dropout keeps M P: dv = (M P)^T g, dP = M g v^T, dS = P (dP - sum dP P) / sqrt width, dq = dS k,
@@ -780,32 +878,28 @@ void attention(int64_t begin, int64_t rows, uint64_t key, double rate, const Rea
 template <Heads S>
 void attention_backward(int64_t begin, int64_t rows, uint64_t key, double rate, const Real* q, const Real* k,
                         const Real* v, const int32_t* last, const Real* g, Real* dq, Real* dk, Real* dv) {
-  static thread_local Real weights[S.keys], scores[S.keys];
+  constexpr int64_t kCount = HeadBlock<S>::kQueries * S.keys, kPitch = S.groups * S.width;
+  static thread_local Real weights[kCount], scores[kCount], kept[kCount];
   const Real scale = 1 / std::sqrt(static_cast<Real>(S.width));
-  for (int64_t i = 0; i < rows * S.heads * S.queries; ++i) {
-    const int64_t row = i / S.queries / S.heads, head = i / S.queries % S.heads, t = i % S.queries;
-    const auto [first, end] = attention_weights<S>(row, head, t, q, k, last, weights);
-    const int64_t at_query = ((row * S.queries + t) * S.heads + head) * S.width;
-    const auto at_key = [&](int64_t s) {
-      return ((row * S.keys + s) * S.groups + head / (S.heads / S.groups)) * S.width;
-    };
-    Real sum = 0;
-    for (int64_t s = first; s < end; ++s) {
-      const Real kept =
-          rate > 0 ? dropout_factor(
-                         key, static_cast<uint64_t>((begin * S.heads * S.queries + i) * S.keys + s), rate)
-                   : Real{1};
-      scores[s] = kept * dot(S.width, g + at_query, v + at_key(s));
-      sum += scores[s] * weights[s];
-      for (int64_t j = 0; dv != nullptr && j < S.width; ++j)
-        dv[at_key(s) + j] += kept * weights[s] * g[at_query + j];
+  each_block<S>(rows, last, [&](const HeadBlock<S>& b) {
+    if (b.end <= 0) return;
+    attention_weights(b, q, k, weights);
+    product(b.count, S.width, b.end, b.queries(g), b.across(v), scores, S.keys, native::kPlain);
+    std::copy(weights, weights + b.count * S.keys, kept);
+    if (rate > 0) drop_weights(b, begin, key, rate, kept), drop_weights(b, begin, key, rate, scores);
+    if (dv != nullptr)
+      product(b.end, b.count, S.width, {kept, 1, S.keys}, b.queries(g), dv + b.at_key(), kPitch);
+    for (int64_t i = 0; i < b.count; ++i) {
+      const Real* const p = weights + i * S.keys;
+      Real* const d = scores + i * S.keys;
+      const Real sum = dot(b.end, p, d);
+      for (int64_t s = 0; s < b.end; ++s) d[s] = p[s] * (d[s] - sum) * scale;
     }
-    for (int64_t s = first; s < end; ++s) {
-      const Real d = weights[s] * (scores[s] - sum) * scale;
-      for (int64_t j = 0; dq != nullptr && j < S.width; ++j) dq[at_query + j] += d * k[at_key(s) + j];
-      for (int64_t j = 0; dk != nullptr && j < S.width; ++j) dk[at_key(s) + j] += d * q[at_query + j];
-    }
-  }
+    if (dq != nullptr)
+      product(b.count, b.end, S.width, {scores, S.keys, 1}, b.keys(k), dq + b.at_query(), S.heads * S.width);
+    if (dk != nullptr)
+      product(b.end, b.count, S.width, {scores, 1, S.keys}, b.queries(q), dk + b.at_key(), kPitch);
+  });
 }
 
 // A recurrent layer: `length` words of `inputs` numbers into as many of `units`.
@@ -846,9 +940,9 @@ void lstm(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const
       Real* const gates = kept + p * kGates;
       for (int64_t u = 0; u < S.units; ++u) {
         Real &i = gates[u], &f = gates[S.units + u], &g = gates[2 * S.units + u], &o = gates[3 * S.units + u];
-        i = logistic(i), f = logistic(f), g = std::tanh(g), o = logistic(o);
+        i = logistic(i), f = logistic(f), g = tanh_of(g), o = logistic(o);
         cells[p * S.units + u] = i * g + (t > 0 ? f * cells[before * S.units + u] : Real{0});
-        y[p * S.units + u] = o * std::tanh(cells[p * S.units + u]);
+        y[p * S.units + u] = o * tanh_of(cells[p * S.units + u]);
       }
     }
   }
@@ -876,7 +970,7 @@ void lstm_backward(int64_t rows, const Real* x, const Real* w_ih, const Real* w_
       for (int64_t u = 0; u < S.units; ++u) {
         const Real i = gates[u], f = gates[S.units + u], c = gates[2 * S.units + u],
                    o = gates[3 * S.units + u], dh = dhidden[n * S.units + u];
-        const Real squashed = std::tanh(cells[p * S.units + u]);
+        const Real squashed = tanh_of(cells[p * S.units + u]);
         const Real dc = dcell[n * S.units + u] + dh * o * (1 - squashed * squashed);
         const Real before = t > 0 ? cells[S.place(n, t - 1) * S.units + u] : Real{0};
         out[u] = dc * c * i * (1 - i);
@@ -917,7 +1011,7 @@ void gru(int64_t rows, const Real* x, const Real* w_ih, const Real* w_hh, const 
         Real &r = gates[u], &z = gates[S.units + u], &c = gates[2 * S.units + u];
         r = logistic(r + sums[u]), z = logistic(z + sums[S.units + u]);
         given[p * S.units + u] = sums[2 * S.units + u];
-        c = std::tanh(c + r * sums[2 * S.units + u]);
+        c = tanh_of(c + r * sums[2 * S.units + u]);
         y[p * S.units + u] = (1 - z) * c + (t > 0 ? z * y[before * S.units + u] : Real{0});
       }
     }

@@ -141,11 +141,12 @@ void Program::header() {
   const std::string stem = request_.script_name.substr(0, request_.script_name.rfind('.'));
   out_.print(R"(// Trains $name$: one program, for which nothing but a C++20 compiler is needed.
 //
-//   g++ -std=c++20 -O3 -march=native -pthread $stem$.cc -o $stem$
+//   g++ -std=c++20 -O3 -march=native -fno-math-errno -pthread $stem$.cc -o $stem$
 //   ./$stem$ --data data.safetensors --weights weights.safetensors --steps 100
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cmath>
 #include <csignal>
 #include <cstdint>

@@ -1,375 +1,123 @@
-// Trains mlp_small: one program, for which nothing but a C++20 compiler is needed.
-//
-//   g++ -std=c++20 -O3 -march=native train_native.cc -o train_native
-//   ./train_native --data data.safetensors --weights weights.safetensors --steps 100
 
-#include <algorithm>
-#include <cmath>
-#include <csignal>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <limits>
-#include <map>
-#include <new>
-#include <sstream>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
-
-using Real = float;  // everything is computed in it
-
-constexpr int64_t kBatch = 1000;
-constexpr double kLearningRate = 0.001;
-
-// The sum of a[i] b[i], in 16 sums side by side.
-inline Real dot(int64_t count, const Real* a, const Real* b) {
-  Real sums[16] = {}, sum = 0;
-  int64_t i = 0;
-  for (; i + 16 <= count; i += 16) {
-    for (int64_t j = 0; j < 16; ++j) sums[j] += a[i + j] * b[i + j];
-  }
-  for (int64_t j = 0; j < 16; ++j) sum += sums[j];
-  for (; i < count; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-// y += x w, for m rows.
-template <int64_t I, int64_t O>
-void linear(int64_t m, const Real* x, const Real* w, Real* y) {
-  for (int64_t first = 0; first < m; first += 8) {
-    const int64_t end = std::min(first + 8, m);
-    for (int64_t i = 0; i < I; ++i) {
-      for (int64_t row = first; row < end; ++row) {
-        const Real value = x[row * I + i];
-        for (int64_t o = 0; o < O; ++o) y[row * O + o] += value * w[i * O + o];
-      }
-    }
-  }
-}
-
-// Of x, from the gradient g of y.
-template <int64_t I, int64_t O>
-void linear_dx(int64_t m, const Real* g, const Real* w, Real* dx) {
-  for (int64_t first = 0; first < m; first += 8) {
-    const int64_t end = std::min(first + 8, m);
-    for (int64_t i = 0; i < I; ++i) {
-      for (int64_t row = first; row < end; ++row) dx[row * I + i] += dot(O, g + row * O, w + i * O);
-    }
-  }
-}
-
-// Of w: summed over 64 rows apart, for the sake of its digits.
-template <int64_t I, int64_t O>
-void linear_dw(int64_t m, const Real* x, const Real* g, Real* dw) {
-  static Real own[O];
-  for (int64_t first = 0; first < m; first += 64) {
-    const int64_t end = std::min(first + 64, m);
-    for (int64_t i = 0; i < I; ++i) {
-      std::fill(own, own + O, Real{0});
-      for (int64_t row = first; row < end; ++row) {
-        const Real value = x[row * I + i];
-        for (int64_t o = 0; o < O; ++o) own[o] += value * g[row * O + o];
-      }
-      for (int64_t o = 0; o < O; ++o) dw[i * O + o] += own[o];
-    }
-  }
-}
-
-// Zeroed memory for `count` numbers that lives as long as the program.
-template <typename T>
-T* allocate(int64_t count) {
-  const size_t bytes = (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64 + 64;
-  void* const memory = std::aligned_alloc(64, bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return static_cast<T*>(std::memset(memory, 0, bytes));
-}
-
-// Every row of y becomes the bias; null: zero.
-template <int64_t K>
-void start_rows(int64_t rows, const Real* bias, Real* y) {
-  if (bias == nullptr) std::fill(y, y + rows * K, Real{0});
-  for (int64_t row = 0; bias != nullptr && row < rows; ++row) std::copy(bias, bias + K, y + row * K);
-}
-
-// The gradient of a bias.
-template <int64_t K>
-void column_sums(int64_t rows, const Real* g, Real* dbias) {
-  static double sums[K];
-  std::fill(sums, sums + K, 0.0);
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t k = 0; k < K; ++k) sums[k] += static_cast<double>(g[row * K + k]);
-  }
-  for (int64_t k = 0; k < K; ++k) dbias[k] += static_cast<Real>(sums[k]);
-}
-
-// The largest element of a line and the logarithm of the sum of exp(x - largest).
-inline std::pair<Real, Real> log_sum(int64_t count, const Real* x, int64_t step) {
-  Real top = x[0], sum = 0;
-  for (int64_t i = 1; i < count; ++i) top = std::max(top, x[i * step]);
-  for (int64_t i = 0; i < count; ++i) sum += std::exp(x[i * step] - top);
-  return {top, std::log(sum)};
-}
-
-// -log softmax(logits)[label]; `smoothing`: the target's share that goes to all classes alike. Labels equal to `ignored`
-// do not count, -1 where all do. `mean`: over those that count.
-template <int64_t Classes>
-Real softmax_cross_entropy(int64_t count, double smoothing, int64_t ignored, bool mean, const Real* x,
-                           const int32_t* labels) {
-  double sum = 0, counted = 0;
-  for (int64_t row = 0; row < count; ++row) {
-    if (labels[row] == ignored) continue;
-    const Real* const logits = x + row * Classes;
-    const auto [top, log] = log_sum(Classes, logits, 1);
-    double target = static_cast<double>(logits[labels[row]]), all = 0;
-    for (int64_t i = 0; smoothing != 0 && i < Classes; ++i) all += static_cast<double>(logits[i]);
-    target = (1 - smoothing) * target + smoothing * all / static_cast<double>(Classes);
-    sum += static_cast<double>(log) + (static_cast<double>(top) - target);
-    counted += 1;
-  }
-  return static_cast<Real>(mean ? sum / std::max(counted, 1.0) : sum);
-}
-
-// (softmax - target) times the gradient of the loss.
-template <int64_t Classes>
-void softmax_cross_entropy_dx(int64_t count, double smoothing, int64_t ignored, bool mean, const Real* x,
-                              const int32_t* labels, Real g, Real* dx) {
-  const int64_t counted = count - std::count(labels, labels + count, ignored);
-  const Real factor = mean ? g / static_cast<Real>(std::max<int64_t>(counted, 1)) : g;
-  for (int64_t row = 0; row < count; ++row) {
-    if (labels[row] == ignored) continue;
-    const Real* const logits = x + row * Classes;
-    const auto [top, log] = log_sum(Classes, logits, 1);
-    for (int64_t i = 0; i < Classes; ++i) {
-      const double hit = (i == labels[row] ? 1 - smoothing : 0) + smoothing / static_cast<double>(Classes);
-      dx[row * Classes + i] += factor * (std::exp(logits[i] - top - log) - static_cast<Real>(hit));
-    }
-  }
-}
-
-// A tensor as a safetensors file has it.
-struct Tensor {
-  std::string dtype;  // "F32"
-  std::vector<int64_t> shape;
-  std::vector<char> bytes;
-};
-
-// What stands between `open` and `close` in an entry of the header below.
-inline std::string field(const std::string& entry, const std::string& open, char close) {
-  const size_t begin = entry.find(open) + open.size(), end = entry.find(close, begin);
-  if (begin < open.size() || end == std::string::npos)
-    throw std::runtime_error("no " + open + " in " + entry);
-  return entry.substr(begin, end - begin);
-}
-
-// A safetensors file: 8 bytes with the length of a JSON header, the header
-// {"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}, then the tensors' bytes.
-inline std::map<std::string, Tensor> load_safetensors(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  uint64_t length = 0;
-  file.read(reinterpret_cast<char*>(&length), sizeof length);
-  if (!file || length > 100'000'000) throw std::runtime_error(path + " is not there, or no safetensors file");
-  std::string header(length, ' ');
-  file.read(header.data(), static_cast<std::streamsize>(length));
-  std::map<std::string, Tensor> tensors;
-  for (size_t at = 1; at < header.size() && header[at] == '"';) {
-    const size_t colon = header.find("\":{", at), end = header.find('}', colon);
-    if (end == std::string::npos) throw std::runtime_error("the header of " + path + " is damaged");
-    const std::string name = header.substr(at + 1, colon - at - 1), entry = header.substr(colon, end - colon);
-    at = end + 2;  // behind "},"
-    if (name == "__metadata__") continue;
-    Tensor& tensor = tensors[name];
-    tensor.dtype = field(entry, "\"dtype\":\"", '"');
-    std::stringstream sizes(field(entry, "\"shape\":[", ']'));
-    for (std::string size; std::getline(sizes, size, ',');) tensor.shape.push_back(std::stoll(size));
-    std::stringstream range(field(entry, "\"data_offsets\":[", ']'));
-    int64_t begin = 0, last = 0;
-    char comma = 0;
-    range >> begin >> comma >> last;
-    if (begin < 0 || last < begin) throw std::runtime_error("the header of " + path + " is damaged");
-    tensor.bytes.resize(static_cast<size_t>(last - begin));
-    file.seekg(static_cast<std::streamoff>(8 + length) + begin);
-    file.read(tensor.bytes.data(), last - begin);
-  }
-  if (!file) throw std::runtime_error(path + " ends before its data");
-  return tensors;
-}
-
-// The file appears under its name when it is complete.
-inline void save_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors) {
-  std::string header = "{";
-  size_t at = 0;
-  for (const auto& [name, tensor] : tensors) {
-    std::string shape;
-    for (const int64_t size : tensor.shape) shape += (shape.empty() ? "" : ",") + std::to_string(size);
-    header += (header.size() > 1 ? ",\"" : "\"") + name + "\":{\"dtype\":\"" + tensor.dtype +
-              "\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(at) + "," +
-              std::to_string(at + tensor.bytes.size()) + "]}";
-    at += tensor.bytes.size();
-  }
-  header += "}";
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  const uint64_t length = header.size();
-  std::ofstream file(path + ".part", std::ios::binary);
-  file.write(reinterpret_cast<const char*>(&length), sizeof length);
-  file.write(header.data(), static_cast<std::streamsize>(length));
-  for (const auto& [name, tensor] : tensors)
-    file.write(tensor.bytes.data(), static_cast<std::streamsize>(tensor.bytes.size()));
-  file.close();
-  if (!file || std::rename((path + ".part").c_str(), path.c_str()) != 0)
-    throw std::runtime_error("cannot write " + path);
-}
-
-// The numbers of one dtype, as another type.
-template <typename From, typename To>
-std::vector<To> converted(const std::vector<char>& bytes) {
-  std::vector<To> values(bytes.size() / sizeof(From));
-  for (size_t i = 0; i < values.size(); ++i) {
-    From value;
-    std::memcpy(&value, bytes.data() + i * sizeof(From), sizeof(From));
-    values[i] = static_cast<To>(value);
-  }
-  return values;
-}
-
-// The numbers of a tensor.
-template <typename To>
-std::vector<To> numbers(const std::map<std::string, Tensor>& tensors, const std::string& name) {
-  const auto found = tensors.find(name);
-  if (found == tensors.end()) throw std::runtime_error("the file has no '" + name + "'");
-  const Tensor& tensor = found->second;
-  if (tensor.dtype == "U8") return converted<uint8_t, To>(tensor.bytes);
-  if (tensor.dtype == "I32") return converted<int32_t, To>(tensor.bytes);
-  if (tensor.dtype == "I64") return converted<int64_t, To>(tensor.bytes);
-  if (tensor.dtype == "F32") return converted<float, To>(tensor.bytes);
-  if (tensor.dtype == "F64") return converted<double, To>(tensor.bytes);
-  throw std::runtime_error("'" + name + "' has the dtype " + tensor.dtype + ", which is not known here");
-}
-
-// Numbers as a tensor in their own precision.
-template <typename T>
-Tensor tensor_of(const std::vector<T>& values, const std::vector<int64_t>& shape) {
-  const std::string dtype = T(0.5) == 0 ? "I32" : sizeof(T) == 8 ? "F64" : "F32";
-  Tensor tensor{dtype, shape, std::vector<char>(values.size() * sizeof(T))};
-  if (!values.empty()) std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
-  return tensor;
-}
-
-// The array of `shape` with its axes in the order of `perm`; back: from that order to `shape`. A perm of no axes: as it is.
-template <typename T>
-std::vector<T> turned(const std::vector<T>& values, const std::vector<int64_t>& shape,
-                      const std::vector<int64_t>& perm, bool back = false) {
-  std::vector<int64_t> strides(shape.size(), 1), index(perm.size(), 0);
-  for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
-  std::vector<T> result(values);
-  for (size_t i = 0; !perm.empty() && i < values.size(); ++i) {
-    int64_t from = 0;
-    for (size_t axis = 0; axis < perm.size(); ++axis)
-      from += index[axis] * strides[static_cast<size_t>(perm[axis])];
-    (back ? result[static_cast<size_t>(from)] : result[i]) = values[back ? i : static_cast<size_t>(from)];
-    for (size_t axis = perm.size(); axis-- > 0;) {
-      if (++index[axis] < shape[static_cast<size_t>(perm[axis])]) break;
-      index[axis] = 0;
-    }
-  }
-  return result;
-}
-
-// A parameter as files have it, and how it is held: its numbers seen as `view` with axes in the order of `perm`, from
-// place `at` on.
-struct Parameter {
-  std::string name;
-  std::vector<int64_t> shape, view, perm;
-  int64_t at = 0, count = 0;
-  bool trained = true;
-};
-
-inline void load_parameters(const std::string& path, const std::vector<Parameter>& table, Real* parameters) {
-  const auto tensors = load_safetensors(path);
-  for (const Parameter& p : table) {
-    const std::vector<Real> values = turned(numbers<Real>(tensors, p.name), p.view, p.perm);
-    if (static_cast<int64_t>(values.size()) != p.count)
-      throw std::runtime_error(p.name + " has another size");
-    std::copy(values.begin(), values.end(), parameters + p.at);
-  }
-}
-
-// The numbers of a parameter, its gradient or the like, as files have them.
-inline std::vector<Real> canonical(const Parameter& p, const Real* values) {
-  return turned(std::vector<Real>(values + p.at, values + p.at + p.count), p.view, p.perm, true);
-}
-
-inline void save_parameters(const std::string& path, const std::vector<Parameter>& table,
-                            const Real* parameters) {
-  std::map<std::string, Tensor> tensors;
-  for (const Parameter& p : table) tensors[p.name] = tensor_of(canonical(p, parameters), p.shape);
-  save_safetensors(path, tensors);
-}
-
-// An input with real numbers, of which a file has bytes or the like: divided, in float32.
-inline std::vector<Real> scaled(const std::map<std::string, Tensor>& tensors, const std::string& name,
-                                float divisor) {
-  std::vector<Real> values;
-  for (const float value : numbers<float>(tensors, name))
-    values.push_back(static_cast<Real>(value / divisor));
-  return values;
-}
-
-// The value behind an option; `otherwise` where it is not given.
-inline std::string option(int argc, char** argv, const std::string& name, const std::string& otherwise) {
-  for (int i = 1; i < argc; i += 2) {
-    if (i + 1 == argc) throw std::runtime_error(std::string(argv[i]) + " needs a value");
-    if (name == argv[i]) return argv[i + 1];
-  }
-  return otherwise;
-}
-
-// Whether Ctrl-C was pressed: the loop ends after its step.
-inline volatile std::sig_atomic_t& interrupted() {
-  static volatile std::sig_atomic_t seen = 0;
-  return seen;
-}
-
-inline void interrupt(int) { interrupted() = 1; }
-
-struct Network {
-  // Parameters, those that are trained first, and their gradients.
-  static constexpr int64_t kTrained = 14218;
+struct Memory {
+  // Parameters, those that are trained first, and gradients of each share of a batch: when a step has ended, the
+  // first share's are the sum of all.
+  static constexpr int64_t kTrained = 14218, kShares = 2;
   Real* const parameters = allocate<Real>(14218);
-  Real* const gradients = allocate<Real>(kTrained);
-  Real* const first = allocate<Real>(kTrained);
-  Real* const second = allocate<Real>(kTrained);
-  int64_t updates = 0;
+  Real* const gradients = allocate<Real>(kShares * kTrained);
   Real* const fc1_weight = parameters + 0;  // [128,100]
   Real* const fc1_bias = parameters + 12800;  // [128]
   Real* const fc2_weight = parameters + 12928;  // [10,128]
   Real* const fc2_bias = parameters + 14208;  // [10]
-  Real* const d_fc1_weight = gradients + 0;
-  Real* const d_fc1_bias = gradients + 12800;
-  Real* const d_fc2_weight = gradients + 12928;
-  Real* const d_fc2_bias = gradients + 14208;
 
-  // Values of a batch. Two that are never needed at once may share their place.
-  Real* const arena = allocate<Real>(404016);
-  Real* const h1 = arena + 0;
-  Real* const d_h1 = arena + 128000;
-  Real* const h2 = arena + 128000;
-  Real* const d_h2 = arena + 256000;
-  Real* const d_loss = arena + 256000;
-  Real* const logits = arena + 384000;
-  Real* const d_logits = arena + 394000;
-  Real* const loss = arena + 404000;
+  // Values of a whole batch, and of each share what becomes a sum. Two that are never needed at once share their place.
+  Real* const arena = allocate<Real>(10016);
+  static constexpr int64_t kSums = 16;
+  Real* const sums = allocate<Real>(kShares * kSums);
 
-  // The data, and the rows of the present batch.
-  std::vector<Real> x_data;
-  const Real* x = nullptr;
-  std::vector<int32_t> y_data;
-  const int32_t* y = nullptr;
-  int64_t data_rows = 0, first_row = 0, rows = 0;
+  // Weights as kernels read them.
+  Real* const fc1_weight_packed = allocate<Real>(native::packed_size<Real>(100, 128));
+  Real* const fc2_weight_packed = allocate<Real>(native::packed_size<Real>(128, 10));
+  Real* const fc2_weight_turned = allocate<Real>(native::packed_size<Real>(10, 128));
 
+  // Makes part `part` of `parts` of them anew.
+  void pack(int64_t part, int64_t parts) {
+    if (0 % parts == part)
+      native::linear_pack<Real>(100, 128, fc1_weight, fc1_weight_packed);
+    if (1 % parts == part)
+      native::linear_pack<Real>(128, 10, fc2_weight, fc2_weight_packed);
+    if (2 % parts == part)
+      native::linear_dx_pack<Real>(128, 10, fc2_weight, fc2_weight_turned);
+  }
+};
+
+// The steps of the model for `rows` rows of the present batch, from row `first` on; one for each thread.
+struct Rows : Memory {
+  explicit Rows(const Memory& memory) : Memory(memory) {}
+
+  Real* const local = allocate<Real>(133008);
+  Real* const h2 = local + 0;
+  Real* logits = nullptr;
+  Real* loss = nullptr;
+  Real* const d_loss = arena + 10000;
+  Real* const d_h2 = local + 64000;
+  Real* const d_logits = local + 128000;
+  Real* d_fc1_weight = nullptr;
+  Real* d_fc1_bias = nullptr;
+  Real* d_fc2_weight = nullptr;
+  Real* d_fc2_bias = nullptr;
+  const Real *x_data = nullptr, *x = nullptr;  // of the batch, of these rows
+  const int32_t *y_data = nullptr, *y = nullptr;  // of the batch, of these rows
+  int64_t first = 0, rows = 0, batch_rows = 0;
+
+  // Moves to `count` rows, which belong to a share of the batch.
+  void place(int64_t share, int64_t first_row, int64_t count) {
+    first = first_row, rows = count;
+    logits = arena + 0 + first * 10;
+    loss = sums + share * kSums + 0;
+    d_fc1_weight = gradients + share * kTrained + 0;
+    d_fc1_bias = gradients + share * kTrained + 12800;
+    d_fc2_weight = gradients + share * kTrained + 12928;
+    d_fc2_bias = gradients + share * kTrained + 14208;
+    x = x_data + first * 100;
+    y = y_data + first * 1;
+  }
+
+  // fc1: h2 = linear(x), [N,128].
+  void h1_forward() {
+    linear(rows, 100, 128, x, fc1_weight_packed, {.bias = fc1_bias}, h2,
+           native::kBias | native::kRelu);
+  }
+
+  void h1_backward() {
+    column_sums<128>(rows, d_h2, d_fc1_bias);
+    linear_dw(rows, 100, 128, x, d_h2, d_fc1_weight);
+  }
+
+  // fc2: logits = linear(h2), [N,10].
+  void logits_forward() {
+    linear(rows, 128, 10, h2, fc2_weight_packed, {.bias = fc2_bias}, logits, native::kBias);
+  }
+
+  void logits_backward() {
+    column_sums<10>(rows, d_logits, d_fc2_bias);
+    linear_dw(rows, 128, 10, h2, d_logits, d_fc2_weight);
+    linear(rows, 10, 128, d_logits, fc2_weight_turned, {.mask = h2}, d_h2, native::kMask);
+  }
+
+  // loss = softmax_cross_entropy(logits, y), [].
+  void loss_forward() {
+    loss[0] += softmax_cross_entropy<10>(rows, 0, -1, batch_rows, logits, y);
+  }
+
+  void loss_backward() {
+    std::fill(d_logits, d_logits + rows * 10, Real{0});
+    softmax_cross_entropy_dx<10>(rows, 0, -1, batch_rows, logits, y, d_loss[0], d_logits);
+  }
+
+  // For a share of the batch.
+  void phase_1() {
+    h1_forward();
+    logits_forward();
+    loss_forward();
+    loss_backward();
+    logits_backward();
+    h1_backward();
+  }
+
+  // The prediction for these rows, axes as the model has them.
+  Tensor output() const {
+    return tensor_of(std::vector<Real>(logits, logits + rows * 10), {rows, 10});
+  }
+
+  // The inputs, likewise.
+  std::vector<Tensor> batch() const {
+    return {tensor_of(std::vector<Real>(x, x + rows * 100), {rows, 100}),
+            tensor_of(std::vector<int32_t>(y, y + rows), {rows})};
+  }
+};
+
+struct Network : Memory {
   // Parameters as files have them: name, shape, and the shape and order of axes in which they are held.
   const std::vector<Parameter> table = {
       {"fc1.weight", {128, 100}, {128, 100}, {1, 0}, 0, 12800, true},
@@ -378,8 +126,26 @@ struct Network {
       {"fc2.bias", {10}, {}, {}, 14208, 10, true},
   };
 
+  // The data, and the rows of the present batch.
+  std::vector<Real> x_data;
+  std::vector<int32_t> y_data;
+  int64_t data_rows = 0, first_row = 0, rows = 0;
+
+  Real* const first = allocate<Real>(kTrained);
+  Real* const second = allocate<Real>(kTrained);
+  int64_t updates = 0;
+  Real rate = 0, c1 = 1, c2 = 1;
+  Team team;
+  std::vector<Rows> lanes;  // by thread
+
+  explicit Network(int64_t threads = default_threads()) : team(std::min(kShares, threads)) {
+    lanes.reserve(static_cast<size_t>(team.size()));
+    for (int64_t i = 0; i < team.size(); ++i) lanes.emplace_back(*this);
+  }
+
   void load_weights(const std::string& path) {
     load_parameters(path, table, parameters);
+    pack(0, 1);
   }
 
   void load_data(const std::string& path) {
@@ -392,8 +158,11 @@ struct Network {
 
   void set_batch(int64_t first, int64_t count) {
     rows = count;
-    x = x_data.data() + first * 100;
-    y = y_data.data() + first;
+    for (Rows& lane : lanes) {
+      lane.x_data = x_data.data() + first * 100;
+      lane.y_data = y_data.data() + first * 1;
+      lane.batch_rows = count;
+    }
   }
 
   // In the order of the file; a partial last batch is left out.
@@ -403,81 +172,14 @@ struct Network {
     first_row += kBatch;
   }
 
-  // The inputs of the present batch, axes as files have them.
-  std::vector<Tensor> batch() const {
-    return {tensor_of(std::vector<Real>(x, x + rows * 100), {rows, 100}),
-            tensor_of(std::vector<int32_t>(y, y + rows), {rows})};
+  // Inputs and prediction of the present batch, axes as files have them.
+  std::vector<Tensor> batch() {
+    lanes[0].place(0, 0, rows);
+    return lanes[0].batch();
   }
-
-  // fc1: h1 = linear(x), [N,128].
-  void h1_forward() {
-    start_rows<128>(rows, fc1_bias, h1);
-    linear<100, 128>(rows, x, fc1_weight, h1);
-  }
-
-  void h1_backward() {
-    column_sums<128>(rows, d_h1, d_fc1_bias);
-    linear_dw<100, 128>(rows, x, d_h1, d_fc1_weight);
-  }
-
-  // h2 = relu(h1), [N,128].
-  void h2_forward() {
-    for (int64_t i = 0; i < rows * 128; ++i) {
-      h2[i] = h1[i] <= 0 ? Real{0} : h1[i];
-    }
-  }
-
-  void h2_backward() {
-    std::fill(d_h1, d_h1 + rows * 128, Real{0});
-    for (int64_t i = 0; i < rows * 128; ++i) {
-      d_h1[i] += d_h2[i] * (h1[i] <= 0 ? Real{0} : Real{1});
-    }
-  }
-
-  // fc2: logits = linear(h2), [N,10].
-  void logits_forward() {
-    start_rows<10>(rows, fc2_bias, logits);
-    linear<128, 10>(rows, h2, fc2_weight, logits);
-  }
-
-  void logits_backward() {
-    std::fill(d_h2, d_h2 + rows * 128, Real{0});
-    column_sums<10>(rows, d_logits, d_fc2_bias);
-    linear_dw<128, 10>(rows, h2, d_logits, d_fc2_weight);
-    linear_dx<128, 10>(rows, d_logits, fc2_weight, d_h2);
-  }
-
-  // loss = softmax_cross_entropy(logits, y), [].
-  void loss_forward() {
-    loss[0] = softmax_cross_entropy<10>(rows, 0, -1, true, logits, y);
-  }
-
-  void loss_backward() {
-    std::fill(d_logits, d_logits + rows * 10, Real{0});
-    softmax_cross_entropy_dx<10>(rows, 0, -1, true, logits, y, d_loss[0], d_logits);
-  }
-
-  // All steps in order; gives the loss.
-  Real forward() {
-    h1_forward();
-    h2_forward();
-    logits_forward();
-    loss_forward();
-    return loss[0];
-  }
-
-  void backward() {
-    std::fill(gradients, gradients + kTrained, Real{0});
-    d_loss[0] = 1;
-    loss_backward();
-    logits_backward();
-    h2_backward();
-    h1_backward();
-  }
-
-  // The prediction of the present batch, axes as the model has them.
-  Tensor output() const {
-    return tensor_of(std::vector<Real>(logits, logits + rows * 10), {rows, 10});
+  Tensor output() {
+    lanes[0].place(0, 0, rows);
+    return lanes[0].output();
   }
 
   // The optimizer as it was before the first update.
@@ -485,15 +187,21 @@ struct Network {
     std::fill(first, first + kTrained, Real{0});
     std::fill(second, second + kTrained, Real{0});
     updates = 0;
+    pack(0, 1);
   }
 
-  // One update of all trained parameters from their gradients.
-  void update() {
-    const Real rate = static_cast<Real>(kLearningRate);
+  // What an update needs to know beforehand.
+  void begin_update() {
+    rate = static_cast<Real>(kLearningRate);
     ++updates;
-    const Real c1 = static_cast<Real>(1 - std::pow(0.9, static_cast<double>(updates)));
-    const Real c2 = static_cast<Real>(1 - std::pow(0.999, static_cast<double>(updates)));
-    for (int64_t i = 0; i < kTrained; ++i) {
+    c1 = static_cast<Real>(1 - std::pow(0.9, static_cast<double>(updates)));
+    c2 = static_cast<Real>(1 - std::pow(0.999, static_cast<double>(updates)));
+  }
+
+  // One update of trained parameters `begin` to `end` from their gradients.
+  void update(int64_t begin, int64_t end) {
+    const Real rate = this->rate, c1 = this->c1, c2 = this->c2;
+    for (int64_t i = begin; i < end; ++i) {
       const Real g = gradients[i];
       first[i] = Real{0.9} * first[i] + Real{0.09999999999999998} * g;
       second[i] = Real{0.999} * second[i] + Real{0.0010000000000000009} * g * g;
@@ -502,12 +210,80 @@ struct Network {
     }
   }
 
+  // One update of all of them.
+  void update() {
+    begin_update();
+    update(0, kTrained);
+    pack(0, 1);
+  }
+
+  // Calls act(rows) for every share of this thread, `most` rows at a time.
+  template <typename Act>
+  void each(int64_t thread, int64_t most, const Act& act) {
+    Rows& own = lanes[static_cast<size_t>(thread)];
+    for (int64_t share = thread; share < kShares; share += team.size()) {
+      const int64_t end = rows * (share + 1) / kShares;
+      for (int64_t first = rows * share / kShares; first < end; first += most) {
+        own.place(share, first, std::min(most, end - first));
+        act(own);
+      }
+    }
+  }
+
+  // Loss and gradients of the present batch: what one thread does for them.
+  void pass(int64_t thread) {
+    for (int64_t share = thread; share < kShares; share += team.size()) {
+      std::fill_n(gradients + share * kTrained, kTrained, Real{0});
+      std::fill_n(sums + share * kSums, kSums, Real{0});
+    }
+    each(thread, rows, [](Rows& own) { own.phase_1(); });
+  }
+
+  // Adds up the gradients of all shares, from `begin` to `end`.
+  void add_up(int64_t begin, int64_t end) {
+    for (int64_t share = 1; share < kShares; ++share) {
+      for (int64_t i = begin; i < end; ++i) gradients[i] += gradients[share * kTrained + i];
+    }
+  }
+
+  // Before and after a pass.
+  void begin() {
+    for (Rows& lane : lanes) {
+      lane.place(0, 0, rows);
+    }
+    lanes[0].d_loss[0] = 1;
+  }
+  Real loss() {
+    Real all = 0;
+    for (int64_t share = 0; share < kShares; ++share) {
+      lanes[0].place(share, 0, rows);
+      all += lanes[0].loss[0];
+    }
+    return all;
+  }
+
+  // Loss of the present batch, and gradients.
+  Real loss_and_gradients() {
+    begin();
+    team.run([this](int64_t thread) { pass(thread); });
+    add_up(0, kTrained);
+    return loss();
+  }
+
   // One step on the present batch: its loss, before the update.
   Real train_step() {
-    const Real seen = forward();
-    backward();
-    update();
-    return seen;
+    begin();
+    begin_update();
+    team.run([this](int64_t thread) {
+      pass(thread);
+      team.wait();
+      const int64_t begin = kTrained * thread / team.size(), end = kTrained * (thread + 1) / team.size();
+      add_up(begin, end);
+      update(begin, end);
+      team.wait();
+      pack(thread, team.size());
+    });
+    return loss();
   }
 };
 
@@ -515,7 +291,8 @@ int main(int argc, char** argv) try {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const int64_t steps = std::stoll(option(argc, argv, "--steps", "100"));
   const std::string out = option(argc, argv, "--out", "");
-  static Network network;
+  const std::string threads = option(argc, argv, "--threads", "");
+  static Network network(threads.empty() ? default_threads() : std::max(std::stoll(threads), 1ll));
   network.load_weights(option(argc, argv, "--weights", "weights.safetensors"));
   network.load_data(option(argc, argv, "--data", "data.safetensors"));
   std::signal(SIGINT, interrupt);

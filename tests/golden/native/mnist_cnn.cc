@@ -1,468 +1,10 @@
-// Trains mnist_cnn: one program, for which nothing but a C++20 compiler is needed.
-//
-//   g++ -std=c++20 -O3 -march=native train_native.cc -o train_native
-//   ./train_native --data data.safetensors --weights weights.safetensors --steps 100
 
-#include <algorithm>
-#include <cmath>
-#include <csignal>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <fstream>
-#include <limits>
-#include <map>
-#include <new>
-#include <sstream>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
-
-using Real = float;  // everything is computed in it
-
-constexpr int64_t kBatch = 256;
-constexpr double kLearningRate = 1e-4;
-
-// A convolution of pictures of h, w, c into oh, ow, k with kernels of r, s; `top` and `left` places of zeros before them.
-struct Conv {
-  int64_t h = 1, w = 1, c = 1, oh = 1, ow = 1, k = 1, r = 1, s = 1;
-  int64_t stride_h = 1, stride_w = 1, top = 0, left = 0, dilation_h = 1, dilation_w = 1, groups = 1;
-};
-
-// The sum of a[i] b[i], in 16 sums side by side.
-inline Real dot(int64_t count, const Real* a, const Real* b) {
-  Real sums[16] = {}, sum = 0;
-  int64_t i = 0;
-  for (; i + 16 <= count; i += 16) {
-    for (int64_t j = 0; j < 16; ++j) sums[j] += a[i + j] * b[i + j];
-  }
-  for (int64_t j = 0; j < 16; ++j) sum += sums[j];
-  for (; i < count; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
-// Calls visit(pixel of y, pixel of x, tap of the kernel) wherever a tap of one picture's kernel meets a real pixel.
-template <Conv S, typename Visit>
-void conv2d_taps(const Visit& visit) {
-  for (int64_t p = 0; p < S.oh * S.ow; ++p) {
-    for (int64_t tap = 0; tap < S.r * S.s; ++tap) {
-      const int64_t i = p / S.ow * S.stride_h - S.top + tap / S.s * S.dilation_h;
-      const int64_t j = p % S.ow * S.stride_w - S.left + tap % S.s * S.dilation_w;
-      if (i >= 0 && i < S.h && j >= 0 && j < S.w) visit(p, i * S.w + j, tap);
-    }
-  }
-}
-
-// y += x * w.
-template <Conv S>
-void conv2d(int64_t n, const Real* x, const Real* w, Real* y) {
-  constexpr int64_t kIn = S.c / S.groups, kOut = S.k / S.groups;
-  for (int64_t image = 0; image < n; ++image, x += S.h * S.w * S.c, y += S.oh * S.ow * S.k) {
-    conv2d_taps<S>([&](int64_t to, int64_t from, int64_t tap) {
-      for (int64_t c = 0; c < S.c; ++c) {
-        const Real value = x[from * S.c + c];
-        const Real* const row = w + (tap * kIn + c % kIn) * S.k + c / kIn * kOut;
-        Real* const out = y + to * S.k + c / kIn * kOut;
-        for (int64_t k = 0; k < kOut; ++k) out[k] += value * row[k];
-      }
-    });
-  }
-}
-
-// Of x, from the gradient g of y.
-template <Conv S>
-void conv2d_dx(int64_t n, const Real* g, const Real* w, Real* dx) {
-  constexpr int64_t kIn = S.c / S.groups, kOut = S.k / S.groups;
-  for (int64_t image = 0; image < n; ++image, dx += S.h * S.w * S.c, g += S.oh * S.ow * S.k) {
-    conv2d_taps<S>([&](int64_t to, int64_t from, int64_t tap) {
-      for (int64_t c = 0; c < S.c; ++c) {
-        const Real* const row = w + (tap * kIn + c % kIn) * S.k + c / kIn * kOut;
-        dx[from * S.c + c] += dot(kOut, g + to * S.k + c / kIn * kOut, row);
-      }
-    });
-  }
-}
-
-// Of w: summed over each picture apart, so that a batch loses no more digits than a picture.
-template <Conv S>
-void conv2d_dw(int64_t n, const Real* x, const Real* g, Real* dw) {
-  constexpr int64_t kIn = S.c / S.groups, kOut = S.k / S.groups, kCount = S.r * S.s * kIn * S.k;
-  static Real own[kCount];
-  for (int64_t image = 0; image < n; ++image, x += S.h * S.w * S.c, g += S.oh * S.ow * S.k) {
-    std::fill(own, own + kCount, Real{0});
-    conv2d_taps<S>([&](int64_t to, int64_t from, int64_t tap) {
-      for (int64_t c = 0; c < S.c; ++c) {
-        const Real value = x[from * S.c + c];
-        const Real* const gradient = g + to * S.k + c / kIn * kOut;
-        Real* const out = own + (tap * kIn + c % kIn) * S.k + c / kIn * kOut;
-        for (int64_t k = 0; k < kOut; ++k) out[k] += value * gradient[k];
-      }
-    });
-    for (int64_t i = 0; i < kCount; ++i) dw[i] += own[i];
-  }
-}
-
-// y += x w, for m rows.
-template <int64_t I, int64_t O>
-void linear(int64_t m, const Real* x, const Real* w, Real* y) {
-  for (int64_t first = 0; first < m; first += 8) {
-    const int64_t end = std::min(first + 8, m);
-    for (int64_t i = 0; i < I; ++i) {
-      for (int64_t row = first; row < end; ++row) {
-        const Real value = x[row * I + i];
-        for (int64_t o = 0; o < O; ++o) y[row * O + o] += value * w[i * O + o];
-      }
-    }
-  }
-}
-
-// Of x, from the gradient g of y.
-template <int64_t I, int64_t O>
-void linear_dx(int64_t m, const Real* g, const Real* w, Real* dx) {
-  for (int64_t first = 0; first < m; first += 8) {
-    const int64_t end = std::min(first + 8, m);
-    for (int64_t i = 0; i < I; ++i) {
-      for (int64_t row = first; row < end; ++row) dx[row * I + i] += dot(O, g + row * O, w + i * O);
-    }
-  }
-}
-
-// Of w: summed over 64 rows apart, for the sake of its digits.
-template <int64_t I, int64_t O>
-void linear_dw(int64_t m, const Real* x, const Real* g, Real* dw) {
-  static Real own[O];
-  for (int64_t first = 0; first < m; first += 64) {
-    const int64_t end = std::min(first + 64, m);
-    for (int64_t i = 0; i < I; ++i) {
-      std::fill(own, own + O, Real{0});
-      for (int64_t row = first; row < end; ++row) {
-        const Real value = x[row * I + i];
-        for (int64_t o = 0; o < O; ++o) own[o] += value * g[row * O + o];
-      }
-      for (int64_t o = 0; o < O; ++o) dw[i * O + o] += own[o];
-    }
-  }
-}
-
-// Zeroed memory for `count` numbers that lives as long as the program.
-template <typename T>
-T* allocate(int64_t count) {
-  const size_t bytes = (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64 + 64;
-  void* const memory = std::aligned_alloc(64, bytes);
-  if (memory == nullptr) throw std::bad_alloc();
-  return static_cast<T*>(std::memset(memory, 0, bytes));
-}
-
-// Every row of y becomes the bias; null: zero.
-template <int64_t K>
-void start_rows(int64_t rows, const Real* bias, Real* y) {
-  if (bias == nullptr) std::fill(y, y + rows * K, Real{0});
-  for (int64_t row = 0; bias != nullptr && row < rows; ++row) std::copy(bias, bias + K, y + row * K);
-}
-
-// The gradient of a bias.
-template <int64_t K>
-void column_sums(int64_t rows, const Real* g, Real* dbias) {
-  static double sums[K];
-  std::fill(sums, sums + K, 0.0);
-  for (int64_t row = 0; row < rows; ++row) {
-    for (int64_t k = 0; k < K; ++k) sums[k] += static_cast<double>(g[row * K + k]);
-  }
-  for (int64_t k = 0; k < K; ++k) dbias[k] += static_cast<Real>(sums[k]);
-}
-
-// A pool of pictures of d, h, w, c into od, oh, ow, c; `front`, `top` and `left` places before them do not exist.
-struct Pool {
-  int64_t d = 1, h = 1, w = 1, c = 1, od = 1, oh = 1, ow = 1;
-  int64_t kernel_d = 1, kernel_h = 1, kernel_w = 1, stride_d = 1, stride_h = 1, stride_w = 1;
-  int64_t front = 0, top = 0, left = 0;
-  bool count_padding = false;  // of a mean
-};
-
-// Calls visit(place of y, place of x) for every real place of every window, in order.
-template <Pool S, typename Visit>
-void pool_window(int64_t to, const Visit& visit) {
-  const int64_t d = to / (S.oh * S.ow) * S.stride_d - S.front, h = to / S.ow % S.oh * S.stride_h - S.top;
-  const int64_t w = to % S.ow * S.stride_w - S.left;
-  for (int64_t i = std::max<int64_t>(d, 0); i < std::min(d + S.kernel_d, S.d); ++i) {
-    for (int64_t j = std::max<int64_t>(h, 0); j < std::min(h + S.kernel_h, S.h); ++j) {
-      for (int64_t k = std::max<int64_t>(w, 0); k < std::min(w + S.kernel_w, S.w); ++k)
-        visit((i * S.h + j) * S.w + k);
-    }
-  }
-}
-
-// The maximum of each window.
-template <Pool S>
-void max_pool(int64_t n, const Real* x, Real* y) {
-  constexpr int64_t kIn = S.d * S.h * S.w * S.c, kPlaces = S.od * S.oh * S.ow;
-  for (int64_t image = 0; image < n; ++image, x += kIn, y += kPlaces * S.c) {
-    for (int64_t to = 0; to < kPlaces; ++to) {
-      Real* const out = y + to * S.c;
-      std::fill(out, out + S.c, -std::numeric_limits<Real>::infinity());
-      pool_window<S>(to, [&](int64_t from) {
-        for (int64_t c = 0; c < S.c; ++c) out[c] = x[from * S.c + c] <= out[c] ? out[c] : x[from * S.c + c];
-      });
-    }
-  }
-}
-
-// The first of equal maxima takes the gradient.
-template <Pool S>
-void max_pool_dx(int64_t n, const Real* x, const Real* y, const Real* g, Real* dx) {
-  constexpr int64_t kIn = S.d * S.h * S.w * S.c, kPlaces = S.od * S.oh * S.ow;
-  for (int64_t image = 0; image < n; ++image, x += kIn, dx += kIn) {
-    for (int64_t to = 0; to < kPlaces; ++to, y += S.c, g += S.c) {
-      bool taken[S.c] = {};
-      pool_window<S>(to, [&](int64_t from) {
-        for (int64_t c = 0; c < S.c; ++c) {
-          const bool takes = !taken[c] && x[from * S.c + c] == y[c];
-          taken[c] = taken[c] || takes;
-          dx[from * S.c + c] += takes ? g[c] : Real{0};
-        }
-      });
-    }
-  }
-}
-
-// The largest element of a line and the logarithm of the sum of exp(x - largest).
-inline std::pair<Real, Real> log_sum(int64_t count, const Real* x, int64_t step) {
-  Real top = x[0], sum = 0;
-  for (int64_t i = 1; i < count; ++i) top = std::max(top, x[i * step]);
-  for (int64_t i = 0; i < count; ++i) sum += std::exp(x[i * step] - top);
-  return {top, std::log(sum)};
-}
-
-// -log softmax(logits)[label]; `smoothing`: the target's share that goes to all classes alike. Labels equal to `ignored`
-// do not count, -1 where all do. `mean`: over those that count.
-template <int64_t Classes>
-Real softmax_cross_entropy(int64_t count, double smoothing, int64_t ignored, bool mean, const Real* x,
-                           const int32_t* labels) {
-  double sum = 0, counted = 0;
-  for (int64_t row = 0; row < count; ++row) {
-    if (labels[row] == ignored) continue;
-    const Real* const logits = x + row * Classes;
-    const auto [top, log] = log_sum(Classes, logits, 1);
-    double target = static_cast<double>(logits[labels[row]]), all = 0;
-    for (int64_t i = 0; smoothing != 0 && i < Classes; ++i) all += static_cast<double>(logits[i]);
-    target = (1 - smoothing) * target + smoothing * all / static_cast<double>(Classes);
-    sum += static_cast<double>(log) + (static_cast<double>(top) - target);
-    counted += 1;
-  }
-  return static_cast<Real>(mean ? sum / std::max(counted, 1.0) : sum);
-}
-
-// (softmax - target) times the gradient of the loss.
-template <int64_t Classes>
-void softmax_cross_entropy_dx(int64_t count, double smoothing, int64_t ignored, bool mean, const Real* x,
-                              const int32_t* labels, Real g, Real* dx) {
-  const int64_t counted = count - std::count(labels, labels + count, ignored);
-  const Real factor = mean ? g / static_cast<Real>(std::max<int64_t>(counted, 1)) : g;
-  for (int64_t row = 0; row < count; ++row) {
-    if (labels[row] == ignored) continue;
-    const Real* const logits = x + row * Classes;
-    const auto [top, log] = log_sum(Classes, logits, 1);
-    for (int64_t i = 0; i < Classes; ++i) {
-      const double hit = (i == labels[row] ? 1 - smoothing : 0) + smoothing / static_cast<double>(Classes);
-      dx[row * Classes + i] += factor * (std::exp(logits[i] - top - log) - static_cast<Real>(hit));
-    }
-  }
-}
-
-// A tensor as a safetensors file has it.
-struct Tensor {
-  std::string dtype;  // "F32"
-  std::vector<int64_t> shape;
-  std::vector<char> bytes;
-};
-
-// What stands between `open` and `close` in an entry of the header below.
-inline std::string field(const std::string& entry, const std::string& open, char close) {
-  const size_t begin = entry.find(open) + open.size(), end = entry.find(close, begin);
-  if (begin < open.size() || end == std::string::npos)
-    throw std::runtime_error("no " + open + " in " + entry);
-  return entry.substr(begin, end - begin);
-}
-
-// A safetensors file: 8 bytes with the length of a JSON header, the header
-// {"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}, then the tensors' bytes.
-inline std::map<std::string, Tensor> load_safetensors(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  uint64_t length = 0;
-  file.read(reinterpret_cast<char*>(&length), sizeof length);
-  if (!file || length > 100'000'000) throw std::runtime_error(path + " is not there, or no safetensors file");
-  std::string header(length, ' ');
-  file.read(header.data(), static_cast<std::streamsize>(length));
-  std::map<std::string, Tensor> tensors;
-  for (size_t at = 1; at < header.size() && header[at] == '"';) {
-    const size_t colon = header.find("\":{", at), end = header.find('}', colon);
-    if (end == std::string::npos) throw std::runtime_error("the header of " + path + " is damaged");
-    const std::string name = header.substr(at + 1, colon - at - 1), entry = header.substr(colon, end - colon);
-    at = end + 2;  // behind "},"
-    if (name == "__metadata__") continue;
-    Tensor& tensor = tensors[name];
-    tensor.dtype = field(entry, "\"dtype\":\"", '"');
-    std::stringstream sizes(field(entry, "\"shape\":[", ']'));
-    for (std::string size; std::getline(sizes, size, ',');) tensor.shape.push_back(std::stoll(size));
-    std::stringstream range(field(entry, "\"data_offsets\":[", ']'));
-    int64_t begin = 0, last = 0;
-    char comma = 0;
-    range >> begin >> comma >> last;
-    if (begin < 0 || last < begin) throw std::runtime_error("the header of " + path + " is damaged");
-    tensor.bytes.resize(static_cast<size_t>(last - begin));
-    file.seekg(static_cast<std::streamoff>(8 + length) + begin);
-    file.read(tensor.bytes.data(), last - begin);
-  }
-  if (!file) throw std::runtime_error(path + " ends before its data");
-  return tensors;
-}
-
-// The file appears under its name when it is complete.
-inline void save_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors) {
-  std::string header = "{";
-  size_t at = 0;
-  for (const auto& [name, tensor] : tensors) {
-    std::string shape;
-    for (const int64_t size : tensor.shape) shape += (shape.empty() ? "" : ",") + std::to_string(size);
-    header += (header.size() > 1 ? ",\"" : "\"") + name + "\":{\"dtype\":\"" + tensor.dtype +
-              "\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(at) + "," +
-              std::to_string(at + tensor.bytes.size()) + "]}";
-    at += tensor.bytes.size();
-  }
-  header += "}";
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  const uint64_t length = header.size();
-  std::ofstream file(path + ".part", std::ios::binary);
-  file.write(reinterpret_cast<const char*>(&length), sizeof length);
-  file.write(header.data(), static_cast<std::streamsize>(length));
-  for (const auto& [name, tensor] : tensors)
-    file.write(tensor.bytes.data(), static_cast<std::streamsize>(tensor.bytes.size()));
-  file.close();
-  if (!file || std::rename((path + ".part").c_str(), path.c_str()) != 0)
-    throw std::runtime_error("cannot write " + path);
-}
-
-// The numbers of one dtype, as another type.
-template <typename From, typename To>
-std::vector<To> converted(const std::vector<char>& bytes) {
-  std::vector<To> values(bytes.size() / sizeof(From));
-  for (size_t i = 0; i < values.size(); ++i) {
-    From value;
-    std::memcpy(&value, bytes.data() + i * sizeof(From), sizeof(From));
-    values[i] = static_cast<To>(value);
-  }
-  return values;
-}
-
-// The numbers of a tensor.
-template <typename To>
-std::vector<To> numbers(const std::map<std::string, Tensor>& tensors, const std::string& name) {
-  const auto found = tensors.find(name);
-  if (found == tensors.end()) throw std::runtime_error("the file has no '" + name + "'");
-  const Tensor& tensor = found->second;
-  if (tensor.dtype == "U8") return converted<uint8_t, To>(tensor.bytes);
-  if (tensor.dtype == "I32") return converted<int32_t, To>(tensor.bytes);
-  if (tensor.dtype == "I64") return converted<int64_t, To>(tensor.bytes);
-  if (tensor.dtype == "F32") return converted<float, To>(tensor.bytes);
-  if (tensor.dtype == "F64") return converted<double, To>(tensor.bytes);
-  throw std::runtime_error("'" + name + "' has the dtype " + tensor.dtype + ", which is not known here");
-}
-
-// Numbers as a tensor in their own precision.
-template <typename T>
-Tensor tensor_of(const std::vector<T>& values, const std::vector<int64_t>& shape) {
-  const std::string dtype = T(0.5) == 0 ? "I32" : sizeof(T) == 8 ? "F64" : "F32";
-  Tensor tensor{dtype, shape, std::vector<char>(values.size() * sizeof(T))};
-  if (!values.empty()) std::memcpy(tensor.bytes.data(), values.data(), tensor.bytes.size());
-  return tensor;
-}
-
-// The array of `shape` with its axes in the order of `perm`; back: from that order to `shape`. A perm of no axes: as it is.
-template <typename T>
-std::vector<T> turned(const std::vector<T>& values, const std::vector<int64_t>& shape,
-                      const std::vector<int64_t>& perm, bool back = false) {
-  std::vector<int64_t> strides(shape.size(), 1), index(perm.size(), 0);
-  for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
-  std::vector<T> result(values);
-  for (size_t i = 0; !perm.empty() && i < values.size(); ++i) {
-    int64_t from = 0;
-    for (size_t axis = 0; axis < perm.size(); ++axis)
-      from += index[axis] * strides[static_cast<size_t>(perm[axis])];
-    (back ? result[static_cast<size_t>(from)] : result[i]) = values[back ? i : static_cast<size_t>(from)];
-    for (size_t axis = perm.size(); axis-- > 0;) {
-      if (++index[axis] < shape[static_cast<size_t>(perm[axis])]) break;
-      index[axis] = 0;
-    }
-  }
-  return result;
-}
-
-// A parameter as files have it, and how it is held: its numbers seen as `view` with axes in the order of `perm`, from
-// place `at` on.
-struct Parameter {
-  std::string name;
-  std::vector<int64_t> shape, view, perm;
-  int64_t at = 0, count = 0;
-  bool trained = true;
-};
-
-inline void load_parameters(const std::string& path, const std::vector<Parameter>& table, Real* parameters) {
-  const auto tensors = load_safetensors(path);
-  for (const Parameter& p : table) {
-    const std::vector<Real> values = turned(numbers<Real>(tensors, p.name), p.view, p.perm);
-    if (static_cast<int64_t>(values.size()) != p.count)
-      throw std::runtime_error(p.name + " has another size");
-    std::copy(values.begin(), values.end(), parameters + p.at);
-  }
-}
-
-// The numbers of a parameter, its gradient or the like, as files have them.
-inline std::vector<Real> canonical(const Parameter& p, const Real* values) {
-  return turned(std::vector<Real>(values + p.at, values + p.at + p.count), p.view, p.perm, true);
-}
-
-inline void save_parameters(const std::string& path, const std::vector<Parameter>& table,
-                            const Real* parameters) {
-  std::map<std::string, Tensor> tensors;
-  for (const Parameter& p : table) tensors[p.name] = tensor_of(canonical(p, parameters), p.shape);
-  save_safetensors(path, tensors);
-}
-
-// An input with real numbers, of which a file has bytes or the like: divided, in float32.
-inline std::vector<Real> scaled(const std::map<std::string, Tensor>& tensors, const std::string& name,
-                                float divisor) {
-  std::vector<Real> values;
-  for (const float value : numbers<float>(tensors, name))
-    values.push_back(static_cast<Real>(value / divisor));
-  return values;
-}
-
-// The value behind an option; `otherwise` where it is not given.
-inline std::string option(int argc, char** argv, const std::string& name, const std::string& otherwise) {
-  for (int i = 1; i < argc; i += 2) {
-    if (i + 1 == argc) throw std::runtime_error(std::string(argv[i]) + " needs a value");
-    if (name == argv[i]) return argv[i + 1];
-  }
-  return otherwise;
-}
-
-// Whether Ctrl-C was pressed: the loop ends after its step.
-inline volatile std::sig_atomic_t& interrupted() {
-  static volatile std::sig_atomic_t seen = 0;
-  return seen;
-}
-
-inline void interrupt(int) { interrupted() = 1; }
-
-struct Network {
-  // Parameters, those that are trained first, and their gradients.
-  static constexpr int64_t kTrained = 563018;
+struct Memory {
+  // Parameters, those that are trained first, and gradients of each share of a batch: when a step has ended, the
+  // first share's are the sum of all.
+  static constexpr int64_t kTrained = 563018, kShares = 2;
   Real* const parameters = allocate<Real>(563018);
-  Real* const gradients = allocate<Real>(kTrained);
-  Real* const second = allocate<Real>(kTrained);
-  int64_t updates = 0;
+  Real* const gradients = allocate<Real>(kShares * kTrained);
   Real* const conv1_weight = parameters + 0;  // [32,1,3,3]
   Real* const conv1_bias = parameters + 288;  // [32]
   Real* const conv2_weight = parameters + 320;  // [32,32,3,3]
@@ -475,160 +17,180 @@ struct Network {
   Real* const fc1_bias = parameters + 561600;  // [128]
   Real* const fc2_weight = parameters + 561728;  // [10,128]
   Real* const fc2_bias = parameters + 563008;  // [10]
-  Real* const d_conv1_weight = gradients + 0;
-  Real* const d_conv1_bias = gradients + 288;
-  Real* const d_conv2_weight = gradients + 320;
-  Real* const d_conv2_bias = gradients + 9536;
-  Real* const d_conv3_weight = gradients + 9568;
-  Real* const d_conv3_bias = gradients + 18784;
-  Real* const d_conv4_weight = gradients + 18816;
-  Real* const d_conv4_bias = gradients + 37248;
-  Real* const d_fc1_weight = gradients + 37312;
-  Real* const d_fc1_bias = gradients + 561600;
-  Real* const d_fc2_weight = gradients + 561728;
-  Real* const d_fc2_bias = gradients + 563008;
 
-  // Values of a batch. Two that are never needed at once may share their place.
-  Real* const arena = allocate<Real>(28412432);
-  Real* const h1 = arena + 0;
-  Real* const d_h1 = arena + 5537792;
-  Real* const h2 = arena + 5537792;
-  Real* const d_h2 = arena + 11075584;
-  Real* const h3 = arena + 11075584;
-  Real* const h4 = arena + 15794176;
-  Real* const d_h3 = arena + 16613376;
-  Real* const h8 = arena + 20512768;
-  Real* const d_h6 = arena + 20512768;
-  Real* const d_h4 = arena + 21331968;
-  Real* const d_h8 = arena + 21561344;
-  Real* const h9 = arena + 21561344;
-  Real* const d_h10 = arena + 21561344;
-  Real* const h11 = arena + 21561344;
-  Real* const h12 = arena + 21594112;
-  Real* const d_h12 = arena + 21626880;
-  Real* const d_loss = arena + 21626880;
-  Real* const d_logits = arena + 21659648;
-  Real* const d_h9 = arena + 22609920;
-  Real* const h10 = arena + 22609920;
-  Real* const d_h7 = arena + 22609920;
-  Real* const h6 = arena + 23658496;
-  Real* const h7 = arena + 24477696;
-  Real* const d_h11 = arena + 25296896;
-  Real* const h5 = arena + 26050560;
-  Real* const d_h5 = arena + 27230208;
-  Real* const logits = arena + 28409856;
-  Real* const loss = arena + 28412416;
+  // Values of a whole batch, and of each share what becomes a sum. Two that are never needed at once share their place.
+  Real* const arena = allocate<Real>(15403536);
+  static constexpr int64_t kSums = 16;
+  Real* const sums = allocate<Real>(kShares * kSums);
 
-  // The data, and the rows of the present batch.
-  std::vector<Real> x_data;
-  const Real* x = nullptr;
-  std::vector<int32_t> y_data;
-  const int32_t* y = nullptr;
-  int64_t data_rows = 0, first_row = 0, rows = 0;
+  // Weights as kernels read them.
+  Real* const conv1_weight_packed = allocate<Real>(native::conv2d_packed<Real,
+                                                   native::Conv{.h = 28, .w = 28, .oh = 26,
+                                                                .ow = 26, .k = 32, .r = 3,
+                                                                .s = 3}>());
+  Real* const conv2_weight_packed = allocate<Real>(native::conv2d_packed<Real,
+                                                   native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24,
+                                                                .ow = 24, .k = 32, .r = 3,
+                                                                .s = 3}>());
+  Real* const conv2_weight_turned = allocate<Real>(native::conv2d_dx_packed<Real,
+                                                   native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24,
+                                                                .ow = 24, .k = 32, .r = 3,
+                                                                .s = 3}>());
+  Real* const conv3_weight_packed = allocate<Real>(native::conv2d_packed<Real,
+                                                   native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10,
+                                                                .ow = 10, .k = 32, .r = 3,
+                                                                .s = 3}>());
+  Real* const conv3_weight_turned = allocate<Real>(native::conv2d_dx_packed<Real,
+                                                   native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10,
+                                                                .ow = 10, .k = 32, .r = 3,
+                                                                .s = 3}>());
+  Real* const conv4_weight_packed = allocate<Real>(native::conv2d_packed<Real,
+                                                   native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8,
+                                                                .ow = 8, .k = 64, .r = 3,
+                                                                .s = 3}>());
+  Real* const conv4_weight_turned = allocate<Real>(native::conv2d_dx_packed<Real,
+                                                   native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8,
+                                                                .ow = 8, .k = 64, .r = 3,
+                                                                .s = 3}>());
+  Real* const fc1_weight_packed = allocate<Real>(native::packed_size<Real>(4096, 128));
+  Real* const fc1_weight_turned = allocate<Real>(native::packed_size<Real>(128, 4096));
+  Real* const fc2_weight_packed = allocate<Real>(native::packed_size<Real>(128, 10));
+  Real* const fc2_weight_turned = allocate<Real>(native::packed_size<Real>(10, 128));
 
-  // Parameters as files have them: name, shape, and the shape and order of axes in which they are held.
-  const std::vector<Parameter> table = {
-      {"conv1.weight", {32, 1, 3, 3}, {32, 1, 3, 3}, {2, 3, 1, 0}, 0, 288, true},
-      {"conv1.bias", {32}, {}, {}, 288, 32, true},
-      {"conv2.weight", {32, 32, 3, 3}, {32, 32, 3, 3}, {2, 3, 1, 0}, 320, 9216, true},
-      {"conv2.bias", {32}, {}, {}, 9536, 32, true},
-      {"conv3.weight", {32, 32, 3, 3}, {32, 32, 3, 3}, {2, 3, 1, 0}, 9568, 9216, true},
-      {"conv3.bias", {32}, {}, {}, 18784, 32, true},
-      {"conv4.weight", {64, 32, 3, 3}, {64, 32, 3, 3}, {2, 3, 1, 0}, 18816, 18432, true},
-      {"conv4.bias", {64}, {}, {}, 37248, 64, true},
-      {"fc1.weight", {128, 4096}, {128, 64, 8, 8}, {2, 3, 1, 0}, 37312, 524288, true},
-      {"fc1.bias", {128}, {}, {}, 561600, 128, true},
-      {"fc2.weight", {10, 128}, {10, 128}, {1, 0}, 561728, 1280, true},
-      {"fc2.bias", {10}, {}, {}, 563008, 10, true},
-  };
+  // Makes part `part` of `parts` of them anew.
+  void pack(int64_t part, int64_t parts) {
+    if (0 % parts == part)
+      native::conv2d_pack<Real, native::Conv{.h = 28, .w = 28, .oh = 26, .ow = 26, .k = 32, .r = 3,
+                                             .s = 3}>(conv1_weight, conv1_weight_packed);
+    if (1 % parts == part)
+      native::conv2d_pack<Real, native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24, .k = 32,
+                                             .r = 3, .s = 3}>(conv2_weight, conv2_weight_packed);
+    if (2 % parts == part)
+      native::conv2d_dx_pack<Real, native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24,
+                                                .k = 32, .r = 3,
+                                                .s = 3}>(conv2_weight, conv2_weight_turned);
+    if (3 % parts == part)
+      native::conv2d_pack<Real, native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10, .k = 32,
+                                             .r = 3, .s = 3}>(conv3_weight, conv3_weight_packed);
+    if (4 % parts == part)
+      native::conv2d_dx_pack<Real, native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10,
+                                                .k = 32, .r = 3,
+                                                .s = 3}>(conv3_weight, conv3_weight_turned);
+    if (5 % parts == part)
+      native::conv2d_pack<Real, native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8, .k = 64,
+                                             .r = 3, .s = 3}>(conv4_weight, conv4_weight_packed);
+    if (6 % parts == part)
+      native::conv2d_dx_pack<Real, native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8,
+                                                .k = 64, .r = 3,
+                                                .s = 3}>(conv4_weight, conv4_weight_turned);
+    if (7 % parts == part)
+      native::linear_pack<Real>(4096, 128, fc1_weight, fc1_weight_packed);
+    if (8 % parts == part)
+      native::linear_dx_pack<Real>(4096, 128, fc1_weight, fc1_weight_turned);
+    if (9 % parts == part)
+      native::linear_pack<Real>(128, 10, fc2_weight, fc2_weight_packed);
+    if (10 % parts == part)
+      native::linear_dx_pack<Real>(128, 10, fc2_weight, fc2_weight_turned);
+  }
+};
 
-  void load_weights(const std::string& path) {
-    load_parameters(path, table, parameters);
+// The steps of the model for `rows` rows of the present batch, from row `first` on; one for each thread.
+struct Rows : Memory {
+  explicit Rows(const Memory& memory) : Memory(memory) {}
+
+  Real* const local = allocate<Real>(120192);
+  Real* h2 = nullptr;
+  Real* const d_h2 = local + 0;
+  Real* const h12 = local + 0;
+  Real* const d_h5 = local + 0;
+  Real* const d_h9 = local + 0;
+  Real* loss = nullptr;
+  Real* const d_h7 = local + 13824;
+  Real* const d_h12 = local + 16384;
+  Real* const d_logits = local + 32768;
+  Real* const d_h4 = local + 64896;
+  Real* h4 = nullptr;
+  Real* h5 = nullptr;
+  Real* h9 = nullptr;
+  Real* h10 = nullptr;
+  Real* d_h10 = nullptr;
+  Real* h7 = nullptr;
+  Real* logits = nullptr;
+  Real* const d_loss = arena + 15403520;
+  Real* d_conv1_weight = nullptr;
+  Real* d_conv1_bias = nullptr;
+  Real* d_conv2_weight = nullptr;
+  Real* d_conv2_bias = nullptr;
+  Real* d_conv3_weight = nullptr;
+  Real* d_conv3_bias = nullptr;
+  Real* d_conv4_weight = nullptr;
+  Real* d_conv4_bias = nullptr;
+  Real* d_fc1_weight = nullptr;
+  Real* d_fc1_bias = nullptr;
+  Real* d_fc2_weight = nullptr;
+  Real* d_fc2_bias = nullptr;
+  const Real *x_data = nullptr, *x = nullptr;  // of the batch, of these rows
+  const int32_t *y_data = nullptr, *y = nullptr;  // of the batch, of these rows
+  int64_t first = 0, rows = 0, batch_rows = 0;
+
+  // Moves to `count` rows, which belong to a share of the batch.
+  void place(int64_t share, int64_t first_row, int64_t count) {
+    first = first_row, rows = count;
+    h2 = arena + 0 + first * 21632;
+    loss = sums + share * kSums + 0;
+    h4 = arena + 5537792 + first * 18432;
+    h5 = arena + 10256384 + first * 4608;
+    h9 = arena + 11436032 + first * 4096;
+    h10 = arena + 12484608 + first * 4096;
+    d_h10 = arena + 13533184 + first * 4096;
+    h7 = arena + 14581760 + first * 3200;
+    logits = arena + 15400960 + first * 10;
+    d_conv1_weight = gradients + share * kTrained + 0;
+    d_conv1_bias = gradients + share * kTrained + 288;
+    d_conv2_weight = gradients + share * kTrained + 320;
+    d_conv2_bias = gradients + share * kTrained + 9536;
+    d_conv3_weight = gradients + share * kTrained + 9568;
+    d_conv3_bias = gradients + share * kTrained + 18784;
+    d_conv4_weight = gradients + share * kTrained + 18816;
+    d_conv4_bias = gradients + share * kTrained + 37248;
+    d_fc1_weight = gradients + share * kTrained + 37312;
+    d_fc1_bias = gradients + share * kTrained + 561600;
+    d_fc2_weight = gradients + share * kTrained + 561728;
+    d_fc2_bias = gradients + share * kTrained + 563008;
+    x = x_data + first * 784;
+    y = y_data + first * 1;
   }
 
-  void load_data(const std::string& path) {
-    const auto tensors = load_safetensors(path);
-    data_rows = tensors.at("x").shape.at(0);
-    x_data = turned(scaled(tensors, "x", 255.0), {data_rows, 1, 28, 28}, {0, 2, 3, 1});
-    y_data = numbers<int32_t>(tensors, "y");
-    if (data_rows < kBatch) throw std::runtime_error("the data has fewer rows than one batch");
-  }
-
-  void set_batch(int64_t first, int64_t count) {
-    rows = count;
-    x = x_data.data() + first * 784;
-    y = y_data.data() + first;
-  }
-
-  // In the order of the file; a partial last batch is left out.
-  void next_batch() {
-    if (first_row + kBatch > data_rows) first_row = 0;
-    set_batch(first_row, kBatch);
-    first_row += kBatch;
-  }
-
-  // The inputs of the present batch, axes as files have them.
-  std::vector<Tensor> batch() const {
-    return {tensor_of(turned(std::vector<Real>(x, x + rows * 784), {rows, 1, 28, 28}, {0, 2, 3, 1},
-                             true), {rows, 1, 28, 28}), 
-            tensor_of(std::vector<int32_t>(y, y + rows), {rows})};
-  }
-
-  // conv1: h1 = conv2d(x), [N,26,26,32].
+  // conv1: h2 = conv2d(x), [N,26,26,32].
   void h1_forward() {
-    start_rows<32>(rows * 676, conv1_bias, h1);
-    conv2d<Conv{.h = 28, .w = 28, .oh = 26, .ow = 26, .k = 32, .r = 3,
-                .s = 3}>(rows, x, conv1_weight, h1);
+    conv2d<native::Conv{.h = 28, .w = 28, .oh = 26, .ow = 26, .k = 32, .r = 3,
+                        .s = 3}, native::kBias | native::kRelu>(rows, x, conv1_weight_packed,
+                                                                {.bias = conv1_bias}, h2);
   }
 
   void h1_backward() {
-    column_sums<32>(rows * 676, d_h1, d_conv1_bias);
-    conv2d_dw<Conv{.h = 28, .w = 28, .oh = 26, .ow = 26, .k = 32, .r = 3,
-                   .s = 3}>(rows, x, d_h1, d_conv1_weight);
+    column_sums<32>(rows * 676, d_h2, d_conv1_bias);
+    conv2d_dw<native::Conv{.h = 28, .w = 28, .oh = 26, .ow = 26, .k = 32, .r = 3,
+                           .s = 3}>(rows, x, d_h2, d_conv1_weight);
   }
 
-  // h2 = relu(h1), [N,26,26,32].
-  void h2_forward() {
-    for (int64_t i = 0; i < rows * 21632; ++i) {
-      h2[i] = h1[i] <= 0 ? Real{0} : h1[i];
-    }
-  }
-
-  void h2_backward() {
-    std::fill(d_h1, d_h1 + rows * 21632, Real{0});
-    for (int64_t i = 0; i < rows * 21632; ++i) {
-      d_h1[i] += d_h2[i] * (h1[i] <= 0 ? Real{0} : Real{1});
-    }
-  }
-
-  // conv2: h3 = conv2d(h2), [N,24,24,32].
+  // conv2: h4 = conv2d(h2), [N,24,24,32].
   void h3_forward() {
-    start_rows<32>(rows * 576, conv2_bias, h3);
-    conv2d<Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24, .k = 32, .r = 3,
-                .s = 3}>(rows, h2, conv2_weight, h3);
+    conv2d<native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24, .k = 32, .r = 3,
+                        .s = 3}, native::kBias | native::kRelu>(rows, h2, conv2_weight_packed,
+                                                                {.bias = conv2_bias}, h4);
   }
 
   void h3_backward() {
-    std::fill(d_h2, d_h2 + rows * 21632, Real{0});
-    column_sums<32>(rows * 576, d_h3, d_conv2_bias);
-    conv2d_dw<Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24, .k = 32, .r = 3,
-                   .s = 3}>(rows, h2, d_h3, d_conv2_weight);
-    conv2d_dx<Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24, .k = 32, .r = 3,
-                   .s = 3}>(rows, d_h3, conv2_weight, d_h2);
-  }
-
-  // h4 = relu(h3), [N,24,24,32].
-  void h4_forward() {
     for (int64_t i = 0; i < rows * 18432; ++i) {
-      h4[i] = h3[i] <= 0 ? Real{0} : h3[i];
+      d_h4[i] = h4[i] > 0 ? d_h4[i] : Real{0};
     }
-  }
-
-  void h4_backward() {
-    std::fill(d_h3, d_h3 + rows * 18432, Real{0});
-    for (int64_t i = 0; i < rows * 18432; ++i) {
-      d_h3[i] += d_h4[i] * (h3[i] <= 0 ? Real{0} : Real{1});
-    }
+    column_sums<32>(rows * 576, d_h4, d_conv2_bias);
+    conv2d_dw<native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24, .k = 32, .r = 3,
+                           .s = 3}>(rows, h2, d_h4, d_conv2_weight);
+    conv2d_dx<native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24, .k = 32, .r = 3,
+                           .s = 3}, native::kMask>(rows, d_h4, conv2_weight_turned, {.mask = h2},
+                                                   d_h2);
   }
 
   // h5 = max_pool2d(h4), [N,12,12,32].
@@ -643,64 +205,38 @@ struct Network {
                      .stride_h = 2, .stride_w = 2}>(rows, h4, h5, d_h5, d_h4);
   }
 
-  // conv3: h6 = conv2d(h5), [N,10,10,32].
+  // conv3: h7 = conv2d(h5), [N,10,10,32].
   void h6_forward() {
-    start_rows<32>(rows * 100, conv3_bias, h6);
-    conv2d<Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10, .k = 32, .r = 3,
-                .s = 3}>(rows, h5, conv3_weight, h6);
+    conv2d<native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10, .k = 32, .r = 3,
+                        .s = 3}, native::kBias | native::kRelu>(rows, h5, conv3_weight_packed,
+                                                                {.bias = conv3_bias}, h7);
   }
 
   void h6_backward() {
-    std::fill(d_h5, d_h5 + rows * 4608, Real{0});
-    column_sums<32>(rows * 100, d_h6, d_conv3_bias);
-    conv2d_dw<Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10, .k = 32, .r = 3,
-                   .s = 3}>(rows, h5, d_h6, d_conv3_weight);
-    conv2d_dx<Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10, .k = 32, .r = 3,
-                   .s = 3}>(rows, d_h6, conv3_weight, d_h5);
+    column_sums<32>(rows * 100, d_h7, d_conv3_bias);
+    conv2d_dw<native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10, .k = 32, .r = 3,
+                           .s = 3}>(rows, h5, d_h7, d_conv3_weight);
+    conv2d_dx<native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10, .k = 32, .r = 3,
+                           .s = 3}, native::kPlain>(rows, d_h7, conv3_weight_turned, {}, d_h5);
   }
 
-  // h7 = relu(h6), [N,10,10,32].
-  void h7_forward() {
-    for (int64_t i = 0; i < rows * 3200; ++i) {
-      h7[i] = h6[i] <= 0 ? Real{0} : h6[i];
-    }
-  }
-
-  void h7_backward() {
-    std::fill(d_h6, d_h6 + rows * 3200, Real{0});
-    for (int64_t i = 0; i < rows * 3200; ++i) {
-      d_h6[i] += d_h7[i] * (h6[i] <= 0 ? Real{0} : Real{1});
-    }
-  }
-
-  // conv4: h8 = conv2d(h7), [N,8,8,64].
+  // conv4: h9 = conv2d(h7), [N,8,8,64].
   void h8_forward() {
-    start_rows<64>(rows * 64, conv4_bias, h8);
-    conv2d<Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8, .k = 64, .r = 3,
-                .s = 3}>(rows, h7, conv4_weight, h8);
+    conv2d<native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8, .k = 64, .r = 3,
+                        .s = 3}, native::kBias | native::kRelu>(rows, h7, conv4_weight_packed,
+                                                                {.bias = conv4_bias}, h9);
   }
 
   void h8_backward() {
-    std::fill(d_h7, d_h7 + rows * 3200, Real{0});
-    column_sums<64>(rows * 64, d_h8, d_conv4_bias);
-    conv2d_dw<Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8, .k = 64, .r = 3,
-                   .s = 3}>(rows, h7, d_h8, d_conv4_weight);
-    conv2d_dx<Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8, .k = 64, .r = 3,
-                   .s = 3}>(rows, d_h8, conv4_weight, d_h7);
-  }
-
-  // h9 = relu(h8), [N,8,8,64].
-  void h9_forward() {
     for (int64_t i = 0; i < rows * 4096; ++i) {
-      h9[i] = h8[i] <= 0 ? Real{0} : h8[i];
+      d_h9[i] = h9[i] > 0 ? d_h9[i] : Real{0};
     }
-  }
-
-  void h9_backward() {
-    std::fill(d_h8, d_h8 + rows * 4096, Real{0});
-    for (int64_t i = 0; i < rows * 4096; ++i) {
-      d_h8[i] += d_h9[i] * (h8[i] <= 0 ? Real{0} : Real{1});
-    }
+    column_sums<64>(rows * 64, d_h9, d_conv4_bias);
+    conv2d_dw<native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8, .k = 64, .r = 3,
+                           .s = 3}>(rows, h7, d_h9, d_conv4_weight);
+    conv2d_dx<native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8, .k = 64, .r = 3,
+                           .s = 3}, native::kMask>(rows, d_h9, conv4_weight_turned, {.mask = h7},
+                                                   d_h7);
   }
 
   // h10 = flatten(h9), [N,4096].
@@ -717,110 +253,171 @@ struct Network {
     }
   }
 
-  // fc1: h11 = linear(h10), [N,128].
+  // fc1: h12 = linear(h10), [N,128].
   void h11_forward() {
-    start_rows<128>(rows, fc1_bias, h11);
-    linear<4096, 128>(rows, h10, fc1_weight, h11);
+    linear(rows, 4096, 128, h10, fc1_weight_packed, {.bias = fc1_bias}, h12,
+           native::kBias | native::kRelu);
   }
 
   void h11_backward() {
-    std::fill(d_h10, d_h10 + rows * 4096, Real{0});
-    column_sums<128>(rows, d_h11, d_fc1_bias);
-    linear_dw<4096, 128>(rows, h10, d_h11, d_fc1_weight);
-    linear_dx<4096, 128>(rows, d_h11, fc1_weight, d_h10);
-  }
-
-  // h12 = relu(h11), [N,128].
-  void h12_forward() {
-    for (int64_t i = 0; i < rows * 128; ++i) {
-      h12[i] = h11[i] <= 0 ? Real{0} : h11[i];
-    }
-  }
-
-  void h12_backward() {
-    std::fill(d_h11, d_h11 + rows * 128, Real{0});
-    for (int64_t i = 0; i < rows * 128; ++i) {
-      d_h11[i] += d_h12[i] * (h11[i] <= 0 ? Real{0} : Real{1});
-    }
+    column_sums<128>(rows, d_h12, d_fc1_bias);
+    linear_dw(rows, 4096, 128, h10, d_h12, d_fc1_weight);
+    linear(rows, 128, 4096, d_h12, fc1_weight_turned, {}, d_h10, native::kPlain);
   }
 
   // fc2: logits = linear(h12), [N,10].
   void logits_forward() {
-    start_rows<10>(rows, fc2_bias, logits);
-    linear<128, 10>(rows, h12, fc2_weight, logits);
+    linear(rows, 128, 10, h12, fc2_weight_packed, {.bias = fc2_bias}, logits, native::kBias);
   }
 
   void logits_backward() {
-    std::fill(d_h12, d_h12 + rows * 128, Real{0});
     column_sums<10>(rows, d_logits, d_fc2_bias);
-    linear_dw<128, 10>(rows, h12, d_logits, d_fc2_weight);
-    linear_dx<128, 10>(rows, d_logits, fc2_weight, d_h12);
+    linear_dw(rows, 128, 10, h12, d_logits, d_fc2_weight);
+    linear(rows, 10, 128, d_logits, fc2_weight_turned, {.mask = h12}, d_h12, native::kMask);
   }
 
   // loss = softmax_cross_entropy(logits, y), [].
   void loss_forward() {
-    loss[0] = softmax_cross_entropy<10>(rows, 0, -1, true, logits, y);
+    loss[0] += softmax_cross_entropy<10>(rows, 0, -1, batch_rows, logits, y);
   }
 
   void loss_backward() {
     std::fill(d_logits, d_logits + rows * 10, Real{0});
-    softmax_cross_entropy_dx<10>(rows, 0, -1, true, logits, y, d_loss[0], d_logits);
+    softmax_cross_entropy_dx<10>(rows, 0, -1, batch_rows, logits, y, d_loss[0], d_logits);
   }
 
-  // All steps in order; gives the loss.
-  Real forward() {
+  // For a few rows at a time.
+  void phase_1() {
     h1_forward();
-    h2_forward();
     h3_forward();
-    h4_forward();
     h5_forward();
     h6_forward();
-    h7_forward();
     h8_forward();
-    h9_forward();
     h10_forward();
-    h11_forward();
-    h12_forward();
-    logits_forward();
-    loss_forward();
-    return loss[0];
   }
 
-  void backward() {
-    std::fill(gradients, gradients + kTrained, Real{0});
-    d_loss[0] = 1;
+  // For a share of the batch.
+  void phase_2() {
+    h11_forward();
+    logits_forward();
+    loss_forward();
     loss_backward();
     logits_backward();
-    h12_backward();
     h11_backward();
+  }
+
+  // For a few rows at a time.
+  void phase_3() {
     h10_backward();
-    h9_backward();
     h8_backward();
-    h7_backward();
     h6_backward();
     h5_backward();
-    h4_backward();
     h3_backward();
-    h2_backward();
     h1_backward();
   }
 
-  // The prediction of the present batch, axes as the model has them.
+  // The prediction for these rows, axes as the model has them.
   Tensor output() const {
     return tensor_of(std::vector<Real>(logits, logits + rows * 10), {rows, 10});
+  }
+
+  // The inputs, likewise.
+  std::vector<Tensor> batch() const {
+    return {tensor_of(turned(std::vector<Real>(x, x + rows * 784), {rows, 1, 28, 28}, {0, 2, 3, 1},
+                             true), {rows, 1, 28, 28}), 
+            tensor_of(std::vector<int32_t>(y, y + rows), {rows})};
+  }
+};
+
+struct Network : Memory {
+  // Parameters as files have them: name, shape, and the shape and order of axes in which they are held.
+  const std::vector<Parameter> table = {
+      {"conv1.weight", {32, 1, 3, 3}, {32, 1, 3, 3}, {2, 3, 1, 0}, 0, 288, true},
+      {"conv1.bias", {32}, {}, {}, 288, 32, true},
+      {"conv2.weight", {32, 32, 3, 3}, {32, 32, 3, 3}, {2, 3, 1, 0}, 320, 9216, true},
+      {"conv2.bias", {32}, {}, {}, 9536, 32, true},
+      {"conv3.weight", {32, 32, 3, 3}, {32, 32, 3, 3}, {2, 3, 1, 0}, 9568, 9216, true},
+      {"conv3.bias", {32}, {}, {}, 18784, 32, true},
+      {"conv4.weight", {64, 32, 3, 3}, {64, 32, 3, 3}, {2, 3, 1, 0}, 18816, 18432, true},
+      {"conv4.bias", {64}, {}, {}, 37248, 64, true},
+      {"fc1.weight", {128, 4096}, {128, 64, 8, 8}, {2, 3, 1, 0}, 37312, 524288, true},
+      {"fc1.bias", {128}, {}, {}, 561600, 128, true},
+      {"fc2.weight", {10, 128}, {10, 128}, {1, 0}, 561728, 1280, true},
+      {"fc2.bias", {10}, {}, {}, 563008, 10, true},
+  };
+
+  // The data, and the rows of the present batch.
+  std::vector<Real> x_data;
+  std::vector<int32_t> y_data;
+  int64_t data_rows = 0, first_row = 0, rows = 0;
+
+  Real* const second = allocate<Real>(kTrained);
+  int64_t updates = 0;
+  Real rate = 0;
+  Team team;
+  std::vector<Rows> lanes;  // by thread
+
+  explicit Network(int64_t threads = default_threads()) : team(std::min(kShares, threads)) {
+    lanes.reserve(static_cast<size_t>(team.size()));
+    for (int64_t i = 0; i < team.size(); ++i) lanes.emplace_back(*this);
+  }
+
+  void load_weights(const std::string& path) {
+    load_parameters(path, table, parameters);
+    pack(0, 1);
+  }
+
+  void load_data(const std::string& path) {
+    const auto tensors = load_safetensors(path);
+    data_rows = tensors.at("x").shape.at(0);
+    x_data = turned(scaled(tensors, "x", 255.0), {data_rows, 1, 28, 28}, {0, 2, 3, 1});
+    y_data = numbers<int32_t>(tensors, "y");
+    if (data_rows < kBatch) throw std::runtime_error("the data has fewer rows than one batch");
+  }
+
+  void set_batch(int64_t first, int64_t count) {
+    rows = count;
+    for (Rows& lane : lanes) {
+      lane.x_data = x_data.data() + first * 784;
+      lane.y_data = y_data.data() + first * 1;
+      lane.batch_rows = count;
+    }
+  }
+
+  // In the order of the file; a partial last batch is left out.
+  void next_batch() {
+    if (first_row + kBatch > data_rows) first_row = 0;
+    set_batch(first_row, kBatch);
+    first_row += kBatch;
+  }
+
+  // Inputs and prediction of the present batch, axes as files have them.
+  std::vector<Tensor> batch() {
+    lanes[0].place(0, 0, rows);
+    return lanes[0].batch();
+  }
+  Tensor output() {
+    lanes[0].place(0, 0, rows);
+    return lanes[0].output();
   }
 
   // The optimizer as it was before the first update.
   void restart() {
     std::fill(second, second + kTrained, Real{0});
     updates = 0;
+    pack(0, 1);
   }
 
-  // One update of all trained parameters from their gradients.
-  void update() {
-    const Real rate = static_cast<Real>(kLearningRate);
+  // What an update needs to know beforehand.
+  void begin_update() {
+    rate = static_cast<Real>(kLearningRate);
     ++updates;
-    for (int64_t i = 0; i < kTrained; ++i) {
+  }
+
+  // One update of trained parameters `begin` to `end` from their gradients.
+  void update(int64_t begin, int64_t end) {
+    const Real rate = this->rate;
+    for (int64_t i = begin; i < end; ++i) {
       const Real g = gradients[i];
       second[i] = Real{0.9} * second[i] + Real{0.09999999999999998} * g * g;
       const Real move = g / (std::sqrt(second[i]) + Real{1e-07});
@@ -828,12 +425,82 @@ struct Network {
     }
   }
 
+  // One update of all of them.
+  void update() {
+    begin_update();
+    update(0, kTrained);
+    pack(0, 1);
+  }
+
+  // Calls act(rows) for every share of this thread, `most` rows at a time.
+  template <typename Act>
+  void each(int64_t thread, int64_t most, const Act& act) {
+    Rows& own = lanes[static_cast<size_t>(thread)];
+    for (int64_t share = thread; share < kShares; share += team.size()) {
+      const int64_t end = rows * (share + 1) / kShares;
+      for (int64_t first = rows * share / kShares; first < end; first += most) {
+        own.place(share, first, std::min(most, end - first));
+        act(own);
+      }
+    }
+  }
+
+  // Loss and gradients of the present batch: what one thread does for them.
+  void pass(int64_t thread) {
+    for (int64_t share = thread; share < kShares; share += team.size()) {
+      std::fill_n(gradients + share * kTrained, kTrained, Real{0});
+      std::fill_n(sums + share * kSums, kSums, Real{0});
+    }
+    each(thread, 3, [](Rows& own) { own.phase_1(); });
+    each(thread, rows, [](Rows& own) { own.phase_2(); });
+    each(thread, 3, [](Rows& own) { own.phase_3(); });
+  }
+
+  // Adds up the gradients of all shares, from `begin` to `end`.
+  void add_up(int64_t begin, int64_t end) {
+    for (int64_t share = 1; share < kShares; ++share) {
+      for (int64_t i = begin; i < end; ++i) gradients[i] += gradients[share * kTrained + i];
+    }
+  }
+
+  // Before and after a pass.
+  void begin() {
+    for (Rows& lane : lanes) {
+      lane.place(0, 0, rows);
+    }
+    lanes[0].d_loss[0] = 1;
+  }
+  Real loss() {
+    Real all = 0;
+    for (int64_t share = 0; share < kShares; ++share) {
+      lanes[0].place(share, 0, rows);
+      all += lanes[0].loss[0];
+    }
+    return all;
+  }
+
+  // Loss of the present batch, and gradients.
+  Real loss_and_gradients() {
+    begin();
+    team.run([this](int64_t thread) { pass(thread); });
+    add_up(0, kTrained);
+    return loss();
+  }
+
   // One step on the present batch: its loss, before the update.
   Real train_step() {
-    const Real seen = forward();
-    backward();
-    update();
-    return seen;
+    begin();
+    begin_update();
+    team.run([this](int64_t thread) {
+      pass(thread);
+      team.wait();
+      const int64_t begin = kTrained * thread / team.size(), end = kTrained * (thread + 1) / team.size();
+      add_up(begin, end);
+      update(begin, end);
+      team.wait();
+      pack(thread, team.size());
+    });
+    return loss();
   }
 };
 
@@ -841,7 +508,8 @@ int main(int argc, char** argv) try {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const int64_t steps = std::stoll(option(argc, argv, "--steps", "100"));
   const std::string out = option(argc, argv, "--out", "");
-  static Network network;
+  const std::string threads = option(argc, argv, "--threads", "");
+  static Network network(threads.empty() ? default_threads() : std::max(std::stoll(threads), 1ll));
   network.load_weights(option(argc, argv, "--weights", "weights.safetensors"));
   network.load_data(option(argc, argv, "--data", "data.safetensors"));
   std::signal(SIGINT, interrupt);

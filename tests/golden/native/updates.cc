@@ -1,39 +1,123 @@
 
-struct Network {
-  // Parameters, those that are trained first, and their gradients.
-  static constexpr int64_t kTrained = 14218;
+struct Memory {
+  // Parameters, those that are trained first, and gradients of each share of a batch: when a step has ended, the
+  // first share's are the sum of all.
+  static constexpr int64_t kTrained = 14218, kShares = 2;
   Real* const parameters = allocate<Real>(14218);
-  Real* const gradients = allocate<Real>(kTrained);
-  Real* const first = allocate<Real>(kTrained);
-  Real* const averages = allocate<Real>(kTrained);
-  int64_t updates = 0;
+  Real* const gradients = allocate<Real>(kShares * kTrained);
   Real* const fc1_weight = parameters + 0;  // [128,100]
   Real* const fc2_weight = parameters + 12800;  // [10,128]
   Real* const fc1_bias = parameters + 14080;  // [128]
   Real* const fc2_bias = parameters + 14208;  // [10]
-  Real* const d_fc1_weight = gradients + 0;
-  Real* const d_fc2_weight = gradients + 12800;
-  Real* const d_fc1_bias = gradients + 14080;
-  Real* const d_fc2_bias = gradients + 14208;
 
-  // Values of a batch. Two that are never needed at once may share their place.
-  Real* const arena = allocate<Real>(404016);
-  Real* const h1 = arena + 0;
-  Real* const d_h1 = arena + 128000;
-  Real* const h2 = arena + 128000;
-  Real* const d_h2 = arena + 256000;
-  Real* const d_loss = arena + 256000;
-  Real* const logits = arena + 384000;
-  Real* const d_logits = arena + 394000;
-  Real* const loss = arena + 404000;
+  // Values of a whole batch, and of each share what becomes a sum. Two that are never needed at once share their place.
+  Real* const arena = allocate<Real>(10016);
+  static constexpr int64_t kSums = 16;
+  Real* const sums = allocate<Real>(kShares * kSums);
 
-  // The data, and the rows of the present batch.
-  std::vector<Real> x_data;
-  const Real* x = nullptr;
-  std::vector<int32_t> y_data;
-  const int32_t* y = nullptr;
-  int64_t data_rows = 0, first_row = 0, rows = 0;
+  // Weights as kernels read them.
+  Real* const fc1_weight_packed = allocate<Real>(native::packed_size<Real>(100, 128));
+  Real* const fc2_weight_packed = allocate<Real>(native::packed_size<Real>(128, 10));
+  Real* const fc2_weight_turned = allocate<Real>(native::packed_size<Real>(10, 128));
 
+  // Makes part `part` of `parts` of them anew.
+  void pack(int64_t part, int64_t parts) {
+    if (0 % parts == part)
+      native::linear_pack<Real>(100, 128, fc1_weight, fc1_weight_packed);
+    if (1 % parts == part)
+      native::linear_pack<Real>(128, 10, fc2_weight, fc2_weight_packed);
+    if (2 % parts == part)
+      native::linear_dx_pack<Real>(128, 10, fc2_weight, fc2_weight_turned);
+  }
+};
+
+// The steps of the model for `rows` rows of the present batch, from row `first` on; one for each thread.
+struct Rows : Memory {
+  explicit Rows(const Memory& memory) : Memory(memory) {}
+
+  Real* const local = allocate<Real>(133008);
+  Real* const h2 = local + 0;
+  Real* logits = nullptr;
+  Real* loss = nullptr;
+  Real* const d_loss = arena + 10000;
+  Real* const d_h2 = local + 64000;
+  Real* const d_logits = local + 128000;
+  Real* d_fc1_weight = nullptr;
+  Real* d_fc2_weight = nullptr;
+  Real* d_fc1_bias = nullptr;
+  Real* d_fc2_bias = nullptr;
+  const Real *x_data = nullptr, *x = nullptr;  // of the batch, of these rows
+  const int32_t *y_data = nullptr, *y = nullptr;  // of the batch, of these rows
+  int64_t first = 0, rows = 0, batch_rows = 0;
+
+  // Moves to `count` rows, which belong to a share of the batch.
+  void place(int64_t share, int64_t first_row, int64_t count) {
+    first = first_row, rows = count;
+    logits = arena + 0 + first * 10;
+    loss = sums + share * kSums + 0;
+    d_fc1_weight = gradients + share * kTrained + 0;
+    d_fc2_weight = gradients + share * kTrained + 12800;
+    d_fc1_bias = gradients + share * kTrained + 14080;
+    d_fc2_bias = gradients + share * kTrained + 14208;
+    x = x_data + first * 100;
+    y = y_data + first * 1;
+  }
+
+  // fc1: h2 = linear(x), [N,128].
+  void h1_forward() {
+    linear(rows, 100, 128, x, fc1_weight_packed, {.bias = fc1_bias}, h2,
+           native::kBias | native::kRelu);
+  }
+
+  void h1_backward() {
+    column_sums<128>(rows, d_h2, d_fc1_bias);
+    linear_dw(rows, 100, 128, x, d_h2, d_fc1_weight);
+  }
+
+  // fc2: logits = linear(h2), [N,10].
+  void logits_forward() {
+    linear(rows, 128, 10, h2, fc2_weight_packed, {.bias = fc2_bias}, logits, native::kBias);
+  }
+
+  void logits_backward() {
+    column_sums<10>(rows, d_logits, d_fc2_bias);
+    linear_dw(rows, 128, 10, h2, d_logits, d_fc2_weight);
+    linear(rows, 10, 128, d_logits, fc2_weight_turned, {.mask = h2}, d_h2, native::kMask);
+  }
+
+  // loss = softmax_cross_entropy(logits, y), [].
+  void loss_forward() {
+    loss[0] += softmax_cross_entropy<10>(rows, 0, -1, batch_rows, logits, y);
+  }
+
+  void loss_backward() {
+    std::fill(d_logits, d_logits + rows * 10, Real{0});
+    softmax_cross_entropy_dx<10>(rows, 0, -1, batch_rows, logits, y, d_loss[0], d_logits);
+  }
+
+  // For a share of the batch.
+  void phase_1() {
+    h1_forward();
+    logits_forward();
+    loss_forward();
+    loss_backward();
+    logits_backward();
+    h1_backward();
+  }
+
+  // The prediction for these rows, axes as the model has them.
+  Tensor output() const {
+    return tensor_of(std::vector<Real>(logits, logits + rows * 10), {rows, 10});
+  }
+
+  // The inputs, likewise.
+  std::vector<Tensor> batch() const {
+    return {tensor_of(std::vector<Real>(x, x + rows * 100), {rows, 100}),
+            tensor_of(std::vector<int32_t>(y, y + rows), {rows})};
+  }
+};
+
+struct Network : Memory {
   // Parameters as files have them: name, shape, and the shape and order of axes in which they are held.
   const std::vector<Parameter> table = {
       {"fc1.weight", {128, 100}, {128, 100}, {1, 0}, 0, 12800, true},
@@ -42,8 +126,28 @@ struct Network {
       {"fc2.bias", {10}, {}, {}, 14208, 10, true},
   };
 
+  // The data, and the rows of the present batch.
+  std::vector<Real> x_data;
+  std::vector<int32_t> y_data;
+  int64_t data_rows = 0, first_row = 0, rows = 0;
+
+  Real* const first = allocate<Real>(kTrained);
+  Real* const averages = allocate<Real>(kTrained);
+  static constexpr int64_t kBlock = 16384, kBlocks = (kTrained + kBlock - 1) / kBlock;
+  double* const squares = allocate<double>(kBlocks);
+  int64_t updates = 0;
+  Real rate = 0;
+  Team team;
+  std::vector<Rows> lanes;  // by thread
+
+  explicit Network(int64_t threads = default_threads()) : team(std::min(kShares, threads)) {
+    lanes.reserve(static_cast<size_t>(team.size()));
+    for (int64_t i = 0; i < team.size(); ++i) lanes.emplace_back(*this);
+  }
+
   void load_weights(const std::string& path) {
     load_parameters(path, table, parameters);
+    pack(0, 1);
   }
 
   void load_data(const std::string& path) {
@@ -56,8 +160,11 @@ struct Network {
 
   void set_batch(int64_t first, int64_t count) {
     rows = count;
-    x = x_data.data() + first * 100;
-    y = y_data.data() + first;
+    for (Rows& lane : lanes) {
+      lane.x_data = x_data.data() + first * 100;
+      lane.y_data = y_data.data() + first * 1;
+      lane.batch_rows = count;
+    }
   }
 
   // In the order of the file; a partial last batch is left out.
@@ -67,87 +174,21 @@ struct Network {
     first_row += kBatch;
   }
 
-  // The inputs of the present batch, axes as files have them.
-  std::vector<Tensor> batch() const {
-    return {tensor_of(std::vector<Real>(x, x + rows * 100), {rows, 100}),
-            tensor_of(std::vector<int32_t>(y, y + rows), {rows})};
+  // Inputs and prediction of the present batch, axes as files have them.
+  std::vector<Tensor> batch() {
+    lanes[0].place(0, 0, rows);
+    return lanes[0].batch();
   }
-
-  // fc1: h1 = linear(x), [N,128].
-  void h1_forward() {
-    start_rows<128>(rows, fc1_bias, h1);
-    linear<100, 128>(rows, x, fc1_weight, h1);
-  }
-
-  void h1_backward() {
-    column_sums<128>(rows, d_h1, d_fc1_bias);
-    linear_dw<100, 128>(rows, x, d_h1, d_fc1_weight);
-  }
-
-  // h2 = relu(h1), [N,128].
-  void h2_forward() {
-    for (int64_t i = 0; i < rows * 128; ++i) {
-      h2[i] = h1[i] <= 0 ? Real{0} : h1[i];
-    }
-  }
-
-  void h2_backward() {
-    std::fill(d_h1, d_h1 + rows * 128, Real{0});
-    for (int64_t i = 0; i < rows * 128; ++i) {
-      d_h1[i] += d_h2[i] * (h1[i] <= 0 ? Real{0} : Real{1});
-    }
-  }
-
-  // fc2: logits = linear(h2), [N,10].
-  void logits_forward() {
-    start_rows<10>(rows, fc2_bias, logits);
-    linear<128, 10>(rows, h2, fc2_weight, logits);
-  }
-
-  void logits_backward() {
-    std::fill(d_h2, d_h2 + rows * 128, Real{0});
-    column_sums<10>(rows, d_logits, d_fc2_bias);
-    linear_dw<128, 10>(rows, h2, d_logits, d_fc2_weight);
-    linear_dx<128, 10>(rows, d_logits, fc2_weight, d_h2);
-  }
-
-  // loss = softmax_cross_entropy(logits, y), [].
-  void loss_forward() {
-    loss[0] = softmax_cross_entropy<10>(rows, 0, -1, true, logits, y);
-  }
-
-  void loss_backward() {
-    std::fill(d_logits, d_logits + rows * 10, Real{0});
-    softmax_cross_entropy_dx<10>(rows, 0, -1, true, logits, y, d_loss[0], d_logits);
-  }
-
-  // All steps in order; gives the loss.
-  Real forward() {
-    h1_forward();
-    h2_forward();
-    logits_forward();
-    loss_forward();
-    return loss[0];
-  }
-
-  void backward() {
-    std::fill(gradients, gradients + kTrained, Real{0});
-    d_loss[0] = 1;
-    loss_backward();
-    logits_backward();
-    h2_backward();
-    h1_backward();
-  }
-
-  // The prediction of the present batch, axes as the model has them.
-  Tensor output() const {
-    return tensor_of(std::vector<Real>(logits, logits + rows * 10), {rows, 10});
+  Tensor output() {
+    lanes[0].place(0, 0, rows);
+    return lanes[0].output();
   }
 
   // The optimizer as it was before the first update.
   void restart() {
     std::fill(first, first + kTrained, Real{0});
     updates = 0;
+    pack(0, 1);
   }
 
   // That of a step; steps are counted from 0.
@@ -160,16 +201,36 @@ struct Network {
     return kLearningRate * (kFinalShare + (1 - kFinalShare) * cosine);
   }
 
-  // One update of all trained parameters from their gradients.
-  void update() {
-    const Real rate = static_cast<Real>(learning_rate(updates));
-    ++updates;
+  // The squares of gradients, of part `part` of `parts`.
+  void square(int64_t part, int64_t parts) {
+    for (int64_t block = part; block < kBlocks; block += parts) {
+      double sum = 0;
+      for (int64_t i = block * kBlock; i < std::min(kTrained, (block + 1) * kBlock); ++i)
+        sum += static_cast<double>(gradients[i]) * static_cast<double>(gradients[i]);
+      squares[block] = sum;
+    }
+  }
+
+  // What keeps the norm of all gradients below kClipNorm.
+  Real clipping() const {
     double square = 0;
-    for (int64_t i = 0; i < kTrained; ++i) square += static_cast<double>(gradients[i]) * static_cast<double>(gradients[i]);
+    for (int64_t block = 0; block < kBlocks; ++block) square += squares[block];
     const double norm = std::sqrt(square);
-    const Real scale = norm > kClipNorm ? static_cast<Real>(kClipNorm / norm) : Real{1};
-    for (int64_t i = 0; i < kTrained; ++i) gradients[i] *= scale;
-    for (int64_t i = 0; i < kTrained; ++i) {
+    return norm > kClipNorm ? static_cast<Real>(kClipNorm / norm) : Real{1};
+  }
+
+  // What an update needs to know beforehand.
+  void begin_update() {
+    rate = static_cast<Real>(learning_rate(updates));
+    ++updates;
+  }
+
+  // One update of trained parameters `begin` to `end` from their gradients.
+  void update(int64_t begin, int64_t end) {
+    const Real rate = this->rate;
+    const Real scale = clipping();
+    for (int64_t i = begin; i < end; ++i) {
+      gradients[i] *= scale;
       const Real decay = i < 14080 ? Real{0.01} : Real{0};
       const Real g = gradients[i] + decay * parameters[i];
       first[i] = Real{0.9} * first[i] + g;
@@ -179,12 +240,84 @@ struct Network {
     }
   }
 
+  // One update of all of them.
+  void update() {
+    begin_update();
+    square(0, 1);
+    update(0, kTrained);
+    pack(0, 1);
+  }
+
+  // Calls act(rows) for every share of this thread, `most` rows at a time.
+  template <typename Act>
+  void each(int64_t thread, int64_t most, const Act& act) {
+    Rows& own = lanes[static_cast<size_t>(thread)];
+    for (int64_t share = thread; share < kShares; share += team.size()) {
+      const int64_t end = rows * (share + 1) / kShares;
+      for (int64_t first = rows * share / kShares; first < end; first += most) {
+        own.place(share, first, std::min(most, end - first));
+        act(own);
+      }
+    }
+  }
+
+  // Loss and gradients of the present batch: what one thread does for them.
+  void pass(int64_t thread) {
+    for (int64_t share = thread; share < kShares; share += team.size()) {
+      std::fill_n(gradients + share * kTrained, kTrained, Real{0});
+      std::fill_n(sums + share * kSums, kSums, Real{0});
+    }
+    each(thread, rows, [](Rows& own) { own.phase_1(); });
+  }
+
+  // Adds up the gradients of all shares, from `begin` to `end`.
+  void add_up(int64_t begin, int64_t end) {
+    for (int64_t share = 1; share < kShares; ++share) {
+      for (int64_t i = begin; i < end; ++i) gradients[i] += gradients[share * kTrained + i];
+    }
+  }
+
+  // Before and after a pass.
+  void begin() {
+    for (Rows& lane : lanes) {
+      lane.place(0, 0, rows);
+    }
+    lanes[0].d_loss[0] = 1;
+  }
+  Real loss() {
+    Real all = 0;
+    for (int64_t share = 0; share < kShares; ++share) {
+      lanes[0].place(share, 0, rows);
+      all += lanes[0].loss[0];
+    }
+    return all;
+  }
+
+  // Loss of the present batch, and gradients.
+  Real loss_and_gradients() {
+    begin();
+    team.run([this](int64_t thread) { pass(thread); });
+    add_up(0, kTrained);
+    return loss();
+  }
+
   // One step on the present batch: its loss, before the update.
   Real train_step() {
-    const Real seen = forward();
-    backward();
-    update();
-    return seen;
+    begin();
+    begin_update();
+    team.run([this](int64_t thread) {
+      pass(thread);
+      team.wait();
+      const int64_t begin = kTrained * thread / team.size(), end = kTrained * (thread + 1) / team.size();
+      add_up(begin, end);
+      team.wait();
+      square(thread, team.size());
+      team.wait();
+      update(begin, end);
+      team.wait();
+      pack(thread, team.size());
+    });
+    return loss();
   }
 };
 
@@ -192,7 +325,8 @@ int main(int argc, char** argv) try {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const int64_t steps = std::stoll(option(argc, argv, "--steps", "100"));
   const std::string out = option(argc, argv, "--out", "");
-  static Network network;
+  const std::string threads = option(argc, argv, "--threads", "");
+  static Network network(threads.empty() ? default_threads() : std::max(std::stoll(threads), 1ll));
   network.load_weights(option(argc, argv, "--weights", "weights.safetensors"));
   network.load_data(option(argc, argv, "--data", "data.safetensors"));
   std::signal(SIGINT, interrupt);
