@@ -269,6 +269,9 @@ std::string defined_name(std::string& text, Language language) {
   if (language == Language::kCpp) {
     size_t line = 0;
     while (text.compare(line, 2, "//") == 0) line = std::min(text.find('\n', line), text.size() - 1) + 1;
+    if (const size_t next = text.find('\n', line) + 1;
+        text.compare(line, 8, "template") == 0 && text.compare(next, 7, "struct ") == 0)
+      line = next;
     if (text.compare(line, 7, "struct ") == 0 && text.ends_with("\n};"))
       return text.substr(line + 7, text.find(' ', line + 7) - line - 7);
     const size_t end = std::min(text.find('(', line), text.size());

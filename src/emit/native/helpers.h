@@ -403,33 +403,36 @@ void resize_dx(int64_t n, const Real* g, Real* dx) {
   }
 }
 
-// Mean and biased variance of each of C columns.
+// Columns of part `part` of `parts` of C, in sixteens.
 template <int64_t C>
-void column_moments(int64_t rows, const Real* x, double* mean, double* variance) {
-  std::fill(mean, mean + C, 0.0);
-  std::fill(variance, variance + C, 0.0);
+std::pair<int64_t, int64_t> columns_of(int64_t part, int64_t parts) {
+  constexpr int64_t kBlocks = (C + 15) / 16;
+  return {std::min(kBlocks * part / parts * 16, C), std::min(kBlocks * (part + 1) / parts * 16, C)};
+}
+
+// Normalises columns by the batch's moments, which move the running ones; keeps mean and 1 / sqrt(variance + eps) of each
+// column for the way back. Part `part` of `parts` of the columns.
+template <int64_t C>
+void batch_norm(int64_t part, int64_t parts, int64_t rows, double eps, double momentum, const Real* x,
+                const Real* scale, const Real* shift, Real* running_mean, Real* running_var, Real* kept,
+                Real* y) {
+  static thread_local double mean[C], variance[C];
+  const auto [begin, end] = columns_of<C>(part, parts);
+  std::fill(mean + begin, mean + end, 0.0);
+  std::fill(variance + begin, variance + end, 0.0);
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t c = 0; c < C; ++c) mean[c] += static_cast<double>(x[i * C + c]);
+    for (int64_t c = begin; c < end; ++c) mean[c] += static_cast<double>(x[i * C + c]);
   }
-  for (int64_t c = 0; c < C; ++c) mean[c] /= static_cast<double>(rows);
+  for (int64_t c = begin; c < end; ++c) mean[c] /= static_cast<double>(rows);
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t c = 0; c < C; ++c) {
+    for (int64_t c = begin; c < end; ++c) {
       const double off = static_cast<double>(x[i * C + c]) - mean[c];
       variance[c] += off * off;
     }
   }
-  for (int64_t c = 0; c < C; ++c) variance[c] /= static_cast<double>(rows);
-}
-
-// Normalises columns by the batch's moments, which move the running ones; keeps mean and 1 / sqrt(variance + eps) of each
-// column for the way back.
-template <int64_t C>
-void batch_norm(int64_t rows, double eps, double momentum, const Real* x, const Real* scale,
-                const Real* shift, Real* running_mean, Real* running_var, Real* kept, Real* y) {
-  static thread_local double mean[C], variance[C];
-  column_moments<C>(rows, x, mean, variance);
   const double unbiased = static_cast<double>(rows) / static_cast<double>(rows - 1);
-  for (int64_t c = 0; c < C; ++c) {
+  for (int64_t c = begin; c < end; ++c) {
+    variance[c] /= static_cast<double>(rows);
     const auto blend = [&](Real& running, double batch) {
       running = static_cast<Real>((1 - momentum) * static_cast<double>(running) + momentum * batch);
     };
@@ -439,35 +442,38 @@ void batch_norm(int64_t rows, double eps, double momentum, const Real* x, const 
     kept[C + c] = static_cast<Real>(1 / std::sqrt(variance[c] + eps));
   }
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t c = 0; c < C; ++c)
+    for (int64_t c = begin; c < end; ++c)
       y[i * C + c] = (x[i * C + c] - kept[c]) * kept[C + c] * scale[c] + shift[c];
   }
 }
 
 // With x^ = (x - mean) inverse: dscale = sum g x^, dshift = sum g, dx = scale inverse (g - dshift / M - x^ dscale / M).
+// `sets`: dx begins here.
 template <int64_t C>
-void batch_norm_backward(int64_t rows, const Real* x, const Real* scale, const Real* kept, const Real* g,
-                         Real* dscale, Real* dshift, Real* dx) {
+void batch_norm_backward(int64_t part, int64_t parts, int64_t rows, const Real* x, const Real* scale,
+                         const Real* kept, const Real* g, Real* dscale, Real* dshift, Real* dx, bool sets) {
   static thread_local double sums[C], products[C];
-  std::fill(sums, sums + C, 0.0);
-  std::fill(products, products + C, 0.0);
+  const auto [begin, end] = columns_of<C>(part, parts);
+  std::fill(sums + begin, sums + end, 0.0);
+  std::fill(products + begin, products + end, 0.0);
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t c = 0; c < C; ++c) {
+    for (int64_t c = begin; c < end; ++c) {
       sums[c] += static_cast<double>(g[i * C + c]);
       products[c] += static_cast<double>(g[i * C + c] * ((x[i * C + c] - kept[c]) * kept[C + c]));
     }
   }
-  for (int64_t c = 0; c < C; ++c) {
+  static thread_local Real mean_g[C], mean_gh[C];
+  for (int64_t c = begin; c < end; ++c) {
     if (dscale != nullptr) dscale[c] += static_cast<Real>(products[c]);
     if (dshift != nullptr) dshift[c] += static_cast<Real>(sums[c]);
-    sums[c] /= static_cast<double>(rows);
-    products[c] /= static_cast<double>(rows);
+    mean_g[c] = static_cast<Real>(sums[c] / static_cast<double>(rows));
+    mean_gh[c] = static_cast<Real>(products[c] / static_cast<double>(rows));
   }
   for (int64_t i = 0; dx != nullptr && i < rows; ++i) {
-    for (int64_t c = 0; c < C; ++c) {
+    for (int64_t c = begin; c < end; ++c) {
       const Real hat = (x[i * C + c] - kept[c]) * kept[C + c];
-      const Real rest = static_cast<Real>(sums[c]) + hat * static_cast<Real>(products[c]);
-      dx[i * C + c] += scale[c] * kept[C + c] * (g[i * C + c] - rest);
+      const Real d = scale[c] * kept[C + c] * (g[i * C + c] - (mean_g[c] + hat * mean_gh[c]));
+      dx[i * C + c] = sets ? d : dx[i * C + c] + d;
     }
   }
 }
@@ -480,63 +486,84 @@ struct Stretch {
   constexpr int64_t size() const { return c / groups * p; }
 };
 
-// Where element i of stretch `s` stands, and its channel.
-template <Stretch S>
-std::pair<int64_t, int64_t> stretch_place(int64_t s, int64_t i) {
+// Calls visit(first place, first channel) for each of a stretch's P runs of kChannels neighbours.
+template <Stretch S, typename Visit>
+void each_run(int64_t s, const Visit& visit) {
   constexpr int64_t kChannels = S.c / S.groups;
-  const int64_t channel = s % S.groups * kChannels + i % kChannels;
-  return {(s / S.groups * S.p + i / kChannels) * S.c + channel, channel};
+  const int64_t channel = s % S.groups * kChannels;
+  for (int64_t p = 0; p < S.p; ++p) visit((s / S.groups * S.p + p) * S.c + channel, channel);
+}
+
+// The sum of f(place, channel) over a stretch, 16 side by side.
+template <Stretch S, typename F>
+double stretch_sum(int64_t s, const F& f) {
+  constexpr int64_t kChannels = S.c / S.groups;
+  double sums[16] = {}, rest = 0;
+  each_run<S>(s, [&](int64_t at, int64_t channel) {
+    int64_t i = 0;
+    for (; i + 16 <= kChannels; i += 16) {
+      for (int64_t j = 0; j < 16; ++j) sums[j] += static_cast<double>(f(at + i + j, channel + i + j));
+    }
+    for (; i < kChannels; ++i) rest += static_cast<double>(f(at + i, channel + i));
+  });
+  for (int64_t j = 0; j < 16; ++j) rest += sums[j];
+  return rest;
 }
 
 // Keeps mean and 1 / sqrt(variance + eps) of every stretch for the way back. `scale` and `shift` may be null.
 template <Stretch S>
 void stretch_norm(int64_t rows, double eps, const Real* x, const Real* scale, const Real* shift, Real* kept,
                   Real* y) {
+  constexpr double kSize = static_cast<double>(S.size());
   for (int64_t s = 0; s < rows * S.groups; ++s) {
-    double mean = 0, variance = 0;
-    for (int64_t i = 0; !S.about_zero && i < S.size(); ++i)
-      mean += static_cast<double>(x[stretch_place<S>(s, i).first]);
-    mean /= static_cast<double>(S.size());
-    for (int64_t i = 0; i < S.size(); ++i) {
-      const double off = static_cast<double>(x[stretch_place<S>(s, i).first]) - mean;
-      variance += off * off;
-    }
-    const double inverse = 1 / std::sqrt(variance / static_cast<double>(S.size()) + eps);
-    kept[2 * s] = static_cast<Real>(mean);
-    kept[2 * s + 1] = static_cast<Real>(inverse);
-    for (int64_t i = 0; i < S.size(); ++i) {
-      const auto [at, c] = stretch_place<S>(s, i);
-      const Real hat = (x[at] - kept[2 * s]) * kept[2 * s + 1];
-      y[at] = (scale == nullptr ? hat : hat * scale[c]) + (shift == nullptr ? Real{0} : shift[c]);
-    }
+    const double mean =
+        S.about_zero ? 0 : stretch_sum<S>(s, [&](int64_t at, int64_t) { return x[at]; }) / kSize;
+    const double variance = stretch_sum<S>(s,
+                                           [&](int64_t at, int64_t) {
+                                             const double off = static_cast<double>(x[at]) - mean;
+                                             return off * off;
+                                           }) /
+                            kSize;
+    const Real middle = static_cast<Real>(mean), inverse = static_cast<Real>(1 / std::sqrt(variance + eps));
+    kept[2 * s] = middle;
+    kept[2 * s + 1] = inverse;
+    each_run<S>(s, [&](int64_t at, int64_t channel) {
+      for (int64_t i = 0; i < S.c / S.groups; ++i) {
+        const Real hat = (x[at + i] - middle) * inverse;
+        y[at + i] = (scale == nullptr ? hat : hat * scale[channel + i]) +
+                    (shift == nullptr ? Real{0} : shift[channel + i]);
+      }
+    });
   }
 }
 
-// With u = g scale: dx = inverse (u - mean(u) - x^ mean(u x^)), without mean(u) about zero.
+// With u = g scale: dx = inverse (u - mean(u) - x^ mean(u x^)), without mean(u) about zero. `sets`: dx begins here.
 template <Stretch S>
 void stretch_norm_backward(int64_t rows, const Real* x, const Real* scale, const Real* kept, const Real* g,
-                           Real* dscale, Real* dshift, Real* dx) {
+                           Real* dscale, Real* dshift, Real* dx, bool sets) {
   static thread_local double scales[S.c], shifts[S.c];
   std::fill(scales, scales + S.c, 0.0);
   std::fill(shifts, shifts + S.c, 0.0);
   for (int64_t s = 0; s < rows * S.groups; ++s) {
-    double mean_u = 0, mean_uh = 0;
     const Real mean = kept[2 * s], inverse = kept[2 * s + 1];
-    for (int64_t i = 0; i < S.size(); ++i) {
-      const auto [at, c] = stretch_place<S>(s, i);
-      const Real hat = (x[at] - mean) * inverse, u = scale == nullptr ? g[at] : g[at] * scale[c];
-      scales[c] += static_cast<double>(g[at] * hat);
-      shifts[c] += static_cast<double>(g[at]);
-      if (!S.about_zero) mean_u += static_cast<double>(u);
-      mean_uh += static_cast<double>(u * hat);
-    }
+    const auto scaled_g = [&](int64_t at, int64_t c) { return scale == nullptr ? g[at] : g[at] * scale[c]; };
+    const double mean_u = S.about_zero ? 0 : stretch_sum<S>(s, scaled_g);
+    const double mean_uh = stretch_sum<S>(
+        s, [&](int64_t at, int64_t c) { return scaled_g(at, c) * ((x[at] - mean) * inverse); });
     const Real a = static_cast<Real>(mean_u / static_cast<double>(S.size()));
     const Real b = static_cast<Real>(mean_uh / static_cast<double>(S.size()));
-    for (int64_t i = 0; dx != nullptr && i < S.size(); ++i) {
-      const auto [at, c] = stretch_place<S>(s, i);
-      const Real hat = (x[at] - mean) * inverse, u = scale == nullptr ? g[at] : g[at] * scale[c];
-      dx[at] += inverse * (u - a - hat * b);
-    }
+    each_run<S>(s, [&](int64_t at, int64_t channel) {
+      for (int64_t i = 0; i < S.c / S.groups; ++i) {
+        const Real hat = (x[at + i] - mean) * inverse;
+        scales[channel + i] += static_cast<double>(g[at + i] * hat);
+        shifts[channel + i] += static_cast<double>(g[at + i]);
+      }
+      for (int64_t i = 0; dx != nullptr && i < S.c / S.groups; ++i) {
+        const Real hat = (x[at + i] - mean) * inverse;
+        const Real d = inverse * (scaled_g(at + i, channel + i) - a - hat * b);
+        dx[at + i] = sets ? d : dx[at + i] + d;
+      }
+    });
   }
   for (int64_t c = 0; c < S.c; ++c) {
     if (dscale != nullptr) dscale[c] += static_cast<Real>(scales[c]);

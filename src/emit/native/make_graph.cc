@@ -214,7 +214,7 @@ class Maker {
     Life life{{.name = name, .whole = whole, .count = count, .scope = fixed}};
     const auto first = static_cast<size_t>(needed.begin), last = static_cast<size_t>(needed.end);
     if (fixed == Scope::kBatch && !lasts && phase_at_[first] == phase_at_[last] && count.rows &&
-        graph_.schedule.phases[phase_at_[first]].extent != Extent::kBatch) {
+        by_share(graph_.schedule.phases[phase_at_[first]].extent)) {
       life.place.scope = Scope::kThread;
       life.rows = graph_.schedule.phases[phase_at_[first]].extent == Extent::kFew
                       ? graph_.schedule.few

@@ -19,13 +19,15 @@ std::string number(const Call& c, const char* attribute) {
 
 void batch_norm(const Call& c) {
   call(c, "batch_norm", {channels(c)},
-       {columns(c).text(), number(c, "eps"), number(c, "momentum"), c.x(), c.w("weight"), c.w("bias"),
-        c.w("mean"), c.w("var"), c.step.kept, c.y()});
+       {"part", "parts", columns(c).text(), number(c, "eps"), number(c, "momentum"), c.x(), c.w("weight"),
+        c.w("bias"), c.w("mean"), c.w("var"), c.step.kept, c.y()});
 }
 void batch_norm_backward(const Call& c) {
   call(c, "batch_norm_backward", {channels(c)},
-       {columns(c).text(), c.x(), c.w("weight"), c.step.kept, c.g(), c.dw("weight"), c.dw("bias"), c.dx()});
+       {"part", "parts", columns(c).text(), c.x(), c.w("weight"), c.step.kept, c.g(), c.dw("weight"),
+        c.dw("bias"), c.dx(), c.begins(0) ? "true" : "false"});
 }
+bool first_only(const Call&, size_t i) { return i == 0; }
 Count batch_norm_kept(const Call& c) { return {2 * c.in(0).sizes.back(), false}; }
 
 // Rows, and the Stretch of each.
@@ -61,7 +63,8 @@ void norm(const Call& c) {
 void norm_backward(const Call& c) {
   const Stretches s(c);
   call(c, "stretch_norm_backward", {s.shape},
-       {s.rows.text(), c.x(), c.w("weight"), c.step.kept, c.g(), c.dw("weight"), shift_gradient(c), c.dx()});
+       {s.rows.text(), c.x(), c.w("weight"), c.step.kept, c.g(), c.dw("weight"), shift_gradient(c), c.dx(),
+        c.begins(0) ? "true" : "false"});
 }
 Count norm_kept(const Call& c) {
   const Stretches s(c);
@@ -83,8 +86,9 @@ void lrn_backward(const Call& c) {
 }  // namespace
 
 OpRows norm_rows() {
-  const OpRow stretches = {norm, norm_backward, true, false, norm_kept};
-  return {{Op::kBatchNorm, {batch_norm, batch_norm_backward, true, false, batch_norm_kept}},
+  const OpRow stretches = {norm, norm_backward, true, false, norm_kept, nullptr, nullptr, first_only};
+  return {{Op::kBatchNorm,
+           {batch_norm, batch_norm_backward, true, false, batch_norm_kept, nullptr, nullptr, first_only}},
           {Op::kLayerNorm, stretches},
           {Op::kRmsNorm, stretches},
           {Op::kGroupNorm, stretches},

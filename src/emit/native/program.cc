@@ -100,6 +100,7 @@ class Program {
   }
   const Value& value(int id) const { return graph_.values[static_cast<size_t>(id)]; }
 
+  bool splits_channels() const { return std::ranges::count(graph_.schedule.extents, Extent::kChannels) > 0; }
   int64_t size(Scope scope, bool whole = false) const {
     const auto found = graph_.sizes.find({scope, whole});
     return found == graph_.sizes.end() ? 0 : found->second;
@@ -307,6 +308,7 @@ void Program::print_places() {
                           type(v.whole()), data_[i], v.name));
   }
   out_.line("int64_t first = 0, rows = 0, batch_rows = 0;");
+  if (splits_channels()) out_.line("int64_t part = 0, parts = 1;  // of the channels");
   if (drops()) out_.line("bool dropping = true;  // false: dropout passes everything on");
   if (drops()) out_.line("uint64_t masks = 0;    // drawn so far");
   out_.blank();
@@ -337,6 +339,14 @@ void Program::print_place() {
   }
   out_.line("}");
   out_.blank();
+  if (!splits_channels()) return;
+  out_.print(R"(// Moves to all rows, and part `mine` of `all` of the channels.
+void part_of_batch(int64_t mine, int64_t all, int64_t count) {
+  place(0, 0, count);
+  part = mine, parts = all;
+}
+
+)");
 }
 
 void Program::print_inputs() {
@@ -505,7 +515,8 @@ void Program::print_step(const Step& step) {
 }
 
 void Program::print_phases() {
-  const char* const names[] = {"For a few rows at a time", "For a share of the batch", "For the whole batch"};
+  const char* const names[] = {"For a few rows at a time", "For a share of the batch", "For the whole batch",
+                               "For the whole batch, some channels"};
   for (size_t p = 0; p < graph_.schedule.phases.size(); ++p) {
     const Phase& phase = graph_.schedule.phases[p];
     out_.line(fmt::format("// {}.", names[static_cast<size_t>(phase.extent)]));
@@ -565,7 +576,11 @@ void pass(int64_t thread) {
     const Phase& phase = plan.phases[p];
     if (phase.waits) out_.line("  team.wait();");
     const std::string call = fmt::format("[](Rows& own) {{ own.phase_{}(); }}", p + 1);
-    if (phase.extent == Extent::kBatch) {
+    if (phase.extent == Extent::kChannels) {
+      out_.line(
+          fmt::format("  lanes[static_cast<size_t>(thread)].part_of_batch(thread, team.size(), rows);"));
+      out_.line(fmt::format("  lanes[static_cast<size_t>(thread)].phase_{}();", p + 1));
+    } else if (phase.extent == Extent::kBatch) {
       out_.line("  if (thread == 0) {");
       out_.line(fmt::format("    lanes[0].place(0, 0, rows);\n    lanes[0].phase_{}();", p + 1));
       out_.line("  }");

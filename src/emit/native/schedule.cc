@@ -42,7 +42,6 @@ class Planner {
   bool along_rows(const Step& step) const {
     if (step.node < 0) return false;
     const ir::Node& node = graph_.node(step);
-    if (node.op == Op::kBatchNorm) return true;
     if (node.op == Op::kTranspose) return node.integers("perm")[0] != 0;
     return node.has_attribute("axis") && node.integer("axis") == 0 && batched(value(step.inputs[0]));
   }
@@ -69,6 +68,7 @@ class Planner {
       plan_.adds_up = true;
       return Extent::kFew;
     }
+    if (step.node >= 0 && graph_.node(step).op == Op::kBatchNorm) return Extent::kChannels;
     if (along_rows(step) || !by_rows(result)) return Extent::kBatch;
     for (const int id : step.inputs) {
       const Value& read = value(id);
@@ -130,9 +130,8 @@ class Planner {
   }
 
   void add(Extent extent, Turn turn) {
-    const bool whole = extent == Extent::kBatch;
     if (plan_.phases.empty() || plan_.phases.back().extent != extent) {
-      const bool waits = !plan_.phases.empty() && (whole || plan_.phases.back().extent == Extent::kBatch);
+      const bool waits = !plan_.phases.empty() && !(by_share(extent) && by_share(plan_.phases.back().extent));
       plan_.phases.push_back({.extent = extent, .waits = waits});
     }
     plan_.phases.back().turns.push_back(turn);

@@ -5,9 +5,9 @@
 // Nearly every step works row by row, so a few rows can run through many steps while they lie in the second cache, and
 // threads can share the rows. Shares of a batch are fixed when the program is written: every share has gradients of its
 // own, which are added up in order, so that any number of threads gives the same bits. Fully connected layers read
-// all their weights for however few rows they get: they take a whole share at a time. What looks across rows (batch
-// norm) takes the whole batch on one thread, behind a barrier; what sees no rows (a table made of weights) runs once
-// forwards, and backwards once for each share.
+// all their weights for however few rows they get: they take a whole share at a time. What looks across rows takes the
+// whole batch on one thread, behind a barrier; batch norm on all, each with channels of its own; what sees no rows (a table
+// made of weights) runs once forwards, and backwards once for each share.
 
 #include <cstdint>
 #include <string>
@@ -19,7 +19,9 @@ namespace bakeoff::emit::native {
 
 struct Graph;
 
-enum class Extent { kFew, kShare, kBatch, kModel };
+enum class Extent { kFew, kShare, kBatch, kChannels, kModel };
+// Whether every share runs it for its own rows.
+inline bool by_share(Extent extent) { return extent == Extent::kFew || extent == Extent::kShare; }
 
 struct Turn {
   size_t step = 0;
