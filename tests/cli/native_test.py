@@ -17,6 +17,20 @@ from typing import ClassVar
 from tests.cli import support
 
 BOTH = ['framework = "torch"', 'framework = "native"']
+# Rows that threads share, what looks across them, and weights that want many rows at once.
+SHARED = """workload shared(x: f32[N,8,12,12], y: i32[N]) {
+  c = conv2d(x; weight=c.weight[16,8,3,3], bias=c.bias[16]) pad=1,1,1,1
+  n = batch_norm(c; weight=n.weight[16], bias=n.bias[16], mean=n.mean[16] frozen, var=n.var[16] frozen)
+  r = relu(n)
+  p = max_pool2d(r) kernel=2,2 stride=2,2
+  f = flatten(p)
+  h = linear(f; weight=h.weight[20,576], bias=h.bias[20])
+  a = relu(h)
+  d = dropout(a) rate=0.25
+  z = linear(d; weight=z.weight[7,20], bias=z.bias[7])
+  loss = softmax_cross_entropy(z, y)
+}
+"""
 STRICT = ["-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
 
 
@@ -58,13 +72,15 @@ class Native(unittest.TestCase):
         self.assertEqual(self.place.none_left(), {})
 
     def test_the_program_runs_alone(self) -> None:
-        recipe = self.place.write("alone.toml", support.recipe(BOTH))
+        self.place.write("shared.ir", SHARED)
+        top = 'workload = "shared.ir"\nbatch = 50\n'
+        recipe = self.place.write("alone.toml", support.recipe(BOTH, top=top))
         emitted = self.place.run("emit", recipe, "--out", "alone")
         self.assertEqual(emitted.code, 0, emitted.err)
         folder = self.place.path / "alone"
         compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
         built = subprocess.run(
-            [compiler, "-std=c++20", *STRICT, "train_native.cc", "-o", "native"],
+            [compiler, "-std=c++20", *STRICT, "-pthread", "train_native.cc", "-o", "native"],
             cwd=folder,
             capture_output=True,
             text=True,
@@ -81,6 +97,11 @@ class Native(unittest.TestCase):
             self.assertAlmostEqual(loss, script[step], delta=1e-5 * script[step])
         shapes = shapes_of(folder / "weights.safetensors")
         self.assertEqual(shapes_of(folder / "trained.safetensors"), shapes)
+        threads = {}  # any number of threads: the same bits
+        for count in ("1", "2", "3"):
+            support.losses([*command[:-1], count, "--threads", count], folder)
+            threads[count] = (folder / count).read_bytes()
+        self.assertEqual(len(set(threads.values())), 1)
         with subprocess.Popen(  # Ctrl-C saves them too
             ["./native", "--steps", "9999999999", "--out", "now"],
             cwd=folder,
