@@ -424,6 +424,18 @@ class OpParity : public ::testing::TestWithParam<Target> {
     return cases;
   }
 
+  // The same cases as predictions, for the same worker.
+  void add_predictions(std::vector<Case>& cases) {
+    tensor::Rng rng(static_cast<uint64_t>(seed()) + 4711);
+    for (size_t i = 0, trained = cases.size(); i < trained; ++i) {
+      Case one{.name = "predict_" + cases[i].name,
+               .workload = passes::predicting(cases[i].workload),
+               .scenario = ir::Scenario::kPredict};
+      EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
+      cases.push_back(std::move(one));
+    }
+  }
+
   // One worker of all cases where they have to be compiled.
   void compile(std::vector<Case>& cases) {
     if (!compiled()) return;
@@ -492,11 +504,12 @@ TEST_P(OpParity, OpsAndRandomNetworksAreThoseOfTheReferee) {
     for (Case& network : networks(2 * count())) cases.push_back(std::move(network));
     for (Case& one : losses(3 * count())) cases.push_back(std::move(one));
   }
+  if (compact() && predicts(*framework_)) add_predictions(cases);
   compile(cases);
   if (HasFatalFailure()) return;
   prove(cases);
   const bool on_one = emit::setting_or(settings_, "devices", "1") == "1";
-  if (predicts(*framework_) && on_one) predict();
+  if (predicts(*framework_) && on_one && !compact()) predict();
 }
 
 class PredictionParity : public OpParity {};

@@ -57,12 +57,14 @@ struct Graph {
   LayoutPlan layout;
   std::vector<Value> values = {};  // those of the workload by ValueId, then turned ones
   std::vector<Step> steps = {};
+  std::vector<int> outputs = {};  // of a prediction: values in canonical order
   std::vector<std::string> parameters = {},
                            gradients = {};  // by ParamId: pointers; no gradient where it is empty
   std::vector<Place> places = {};
   int64_t arena = 0, whole_arena = 0;  // elements
 
   const ir::Node& node(const Step& step) const { return workload.nodes[static_cast<size_t>(step.node)]; }
+  bool trains() const { return !request.training.predicts(); }
 };
 
 }  // namespace bakeoff::emit::native

@@ -30,9 +30,17 @@ class Maker {
 
   Graph make() {
     make_values();
-    for (size_t n = 0; n < workload().nodes.size(); ++n) add_node(static_cast<int>(n));
+    find_needed();
+    for (size_t n = 0; n < workload().nodes.size(); ++n) {
+      if (needed_[static_cast<size_t>(workload().output_of(static_cast<int>(n)))])
+        add_node(static_cast<int>(n));
+    }
+    if (!graph_.trains()) {
+      for (const ir::ValueId id : workload().predictions())
+        graph_.outputs.push_back(value(id).order == Order::kCanonical ? id : turned(id, Order::kCanonical));
+    }
     make_parameters();
-    make_gradients();
+    if (graph_.trains()) make_gradients();
     place_values();
     place_all();
     return std::move(graph_);
@@ -53,6 +61,17 @@ class Maker {
                                .dtype = type.dtype,
                                .sizes = physical_shape(order, type.shape),
                                .order = order});
+    }
+  }
+
+  // A prediction needs what it depends on, a training step everything.
+  void find_needed() {
+    needed_.assign(graph_.values.size(), graph_.trains());
+    if (graph_.trains()) return;
+    for (const ir::ValueId id : workload().predictions()) needed_[static_cast<size_t>(id)] = true;
+    for (size_t n = workload().nodes.size(); n-- > 0;) {
+      if (!needed_[static_cast<size_t>(workload().output_of(static_cast<int>(n)))]) continue;
+      for (const ir::ValueId id : workload().nodes[n].inputs) needed_[static_cast<size_t>(id)] = true;
     }
   }
 
@@ -92,7 +111,7 @@ class Maker {
   void make_parameters() {
     for (const ir::Parameter& p : workload().parameters) {
       const std::string name = names_.name("parameter:" + p.name, identifier(p.name));
-      const bool trained = ir::trainable(p);
+      const bool trained = graph_.trains() && ir::trainable(p);
       graph_.parameters.push_back(name);
       graph_.gradients.push_back(trained ? names_.name("d parameter:" + p.name, "d_" + name) : "");
     }
@@ -132,6 +151,7 @@ class Maker {
   }
 
   void add(const std::string& name, bool whole, const Count& count, int64_t begin, int64_t end) {
+    if (count.count == 0) return;
     lives_.push_back({{.name = name, .whole = whole, .count = count}, begin, end});
   }
 
@@ -159,8 +179,9 @@ class Maker {
         add(step.spare, false, row(step).spare(call), back(s), back(s));
       }
     }
-    for (const ir::ValueId id : {workload().prediction(), workload().loss()})
-      last[static_cast<size_t>(id)] = 2 * steps + 1;
+    std::vector<int> kept = graph_.outputs;
+    if (graph_.trains()) kept = {workload().prediction(), workload().loss()};
+    for (const int id : kept) last[static_cast<size_t>(id)] = 2 * steps + 1;
     for (size_t id = 0; id < made.size(); ++id) {
       const Value& v = graph_.values[id];
       if (made[id] < 0) continue;
@@ -202,6 +223,7 @@ class Maker {
 
   Namer& names_;
   Graph graph_;
+  std::vector<bool> needed_;  // by value of the workload
   std::map<std::pair<int, Order>, int> turned_;
   std::vector<Life> lives_;
   CodeWriter ignored_{2};

@@ -18,6 +18,10 @@ std::string number(const Call& c, const char* attribute) {
 }
 
 void batch_norm(const Call& c) {
+  if (!c.graph.trains())
+    return call(c, "batch_norm_fixed", {channels(c)},
+                {columns(c).text(), number(c, "eps"), c.x(), c.w("weight"), c.w("bias"), c.w("mean"),
+                 c.w("var"), c.y()});
   call(c, "batch_norm", {channels(c)},
        {columns(c).text(), number(c, "eps"), number(c, "momentum"), c.x(), c.w("weight"), c.w("bias"),
         c.w("mean"), c.w("var"), c.step.kept, c.y()});
@@ -26,7 +30,9 @@ void batch_norm_backward(const Call& c) {
   call(c, "batch_norm_backward", {channels(c)},
        {columns(c).text(), c.x(), c.w("weight"), c.step.kept, c.g(), c.dw("weight"), c.dw("bias"), c.dx()});
 }
-Count batch_norm_kept(const Call& c) { return {2 * c.in(0).sizes.back(), false}; }
+Count batch_norm_kept(const Call& c) {
+  return {c.graph.trains() ? 2 * c.in(0).sizes.back() : 0, false};
+}
 
 // Rows, and the Stretch of each.
 struct Stretches {

@@ -165,6 +165,9 @@ void dropout(const Call& c, const std::string& from, const std::string& to) {
 }
 
 void dropout_forward(const Call& c) {
+  if (!c.graph.trains())
+    return c.out.line(
+        fmt::format("std::copy({0}, {0} + {1}, {2});", c.x(), count_of(c.result().sizes).text(), c.y()));
   fill(c.out, c.y(), count_of(c.result().sizes));
   dropout(c, c.x(), c.y());
 }

@@ -15,6 +15,7 @@
 #include "emit/helpers.h"
 #include "emit/native/make_graph.h"
 #include "emit/native/ops.h"
+#include "emit/native/predictor.h"
 #include "emit/native/update.h"
 #include "emit/updates.h"
 #include "ir/dropout.h"
@@ -39,7 +40,7 @@ std::set<std::string> reserved() {
   all.merge(words(
       "std Real kBatch kLearningRate Network parameters gradients arena whole_arena rows table first_row data_rows i j k l m "
       "n p t sum share step updates main argc argv forward backward update train_step predict_step restart load_data "
-      "load_weights set_batch next_batch output output_shape dropout_key dropout_rate dropping masks learning_rate first "
+      "load_weights set_batch next_batch set_data inputs outputs output_names predict batch network library Library failed output output_shape dropout_key dropout_rate dropping masks learning_rate first "
       "second averages factor scale norm square move rate c1 c2 g decay kTrained kDecayed kAll NULL EOF stdin stdout stderr errno assert linux unix INFINITY "
       "NAN M_PI int32_t int64_t uint64_t size_t"));
   return all;
@@ -70,7 +71,8 @@ class Program {
   }
 
  private:
-  bool drops() const { return ir::drops(workload_); }
+  bool trains() const { return graph_.trains(); }
+  bool drops() const { return trains() && ir::drops(workload_); }
   bool used(int value) const {
     return std::ranges::any_of(graph_.steps,
                                [&](const Step& s) { return std::ranges::count(s.inputs, value) > 0; });
@@ -88,6 +90,8 @@ class Program {
   void print_step(const Step& step);
   void print_way();
   void print_output();
+  std::vector<Port> input_ports() const;
+  std::vector<Port> output_ports() const;
   std::string tensor_text(int id) const;
   void print_dropout();
   void train_step();
@@ -105,18 +109,21 @@ class Program {
 
 void Program::header() {
   const std::string stem = request_.script_name.substr(0, request_.script_name.rfind('.'));
-  out_.print(R"(// Trains $name$: one program, for which nothing but a C++20 compiler is needed.
+  out_.print(R"(// $what$ $name$: one program, for which nothing but a C++20 compiler is needed.
 //
 //   g++ -std=c++20 -O3 -march=native $stem$.cc -o $stem$
-//   ./$stem$ --data data.safetensors --weights weights.safetensors --steps 100
+//   ./$stem$ --data data.safetensors --weights weights.safetensors $more$
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -131,8 +138,12 @@ using Real = float;  // everything is computed in it
 
 constexpr int64_t kBatch = $batch$;
 )",
-             {{"name", workload_.name}, {"stem", stem}, {"batch", std::to_string(request_.training.batch)}});
-  print_constants(out_, request_.training.optimizer);
+             {{"what", trains() ? "Trains" : "Predicts with"},
+              {"more", trains() ? "--steps 100" : "--out outputs.safetensors"},
+              {"name", workload_.name},
+              {"stem", stem},
+              {"batch", std::to_string(request_.training.batch)}});
+  if (trains()) print_constants(out_, request_.training.optimizer);
   out_.blank();
 }
 
@@ -154,20 +165,24 @@ void Program::network() {
     if (drops()) print_dropout();
     for (const Step& step : graph_.steps) print_step(step);
     print_way();
-    print_output();
-    print_update(out_, request_.training.optimizer, update_);
-    train_step();
+    if (trains()) {
+      print_output();
+      print_update(out_, request_.training.optimizer, update_);
+      train_step();
+    } else {
+      print_outputs(out_, graph_, output_ports());
+    }
   }
   out_.line("};");
   out_.blank();
 }
 
 void Program::print_parameters() {
-  out_.line("// Parameters, those that are trained first, and their gradients.");
-  out_.line(fmt::format("static constexpr int64_t kTrained = {};", update_.trained));
+  out_.line(trains() ? "// Parameters, those that are trained first, and their gradients." : "// Parameters.");
+  if (trains()) out_.line(fmt::format("static constexpr int64_t kTrained = {};", update_.trained));
   out_.line(fmt::format("Real* const parameters = allocate<Real>({});", update_.all));
-  out_.line("Real* const gradients = allocate<Real>(kTrained);");
-  print_state(out_, request_.training.optimizer);
+  if (trains()) out_.line("Real* const gradients = allocate<Real>(kTrained);");
+  if (trains()) print_state(out_, request_.training.optimizer);
   for (const int id : update_.order) {
     const auto p = static_cast<size_t>(id);
     out_.line(fmt::format("Real* const {} = parameters + {};  // {}", graph_.parameters[p], update_.at[p],
@@ -225,15 +240,28 @@ void Program::print_table() {
 }
 
 void Program::load_data() {
+  out_.line("// The inputs as files have them: name, sizes of a row.");
+  std::vector<std::string> ports;
+  for (const Port& port : input_ports())
+    ports.push_back(fmt::format("{{{}, {}}}", cpp::quote(port.name), cpp::braces(port.row)));
+  cpp::statement(out_, fmt::format("const std::vector<Input> inputs = {{{}}};", join(ports, ", ")));
+  out_.blank();
   out_.line("void load_data(const std::string& path) {");
+  out_.line("  set_data(load_inputs(path, inputs));");
+  if (trains())
+    out_.print(R"(  if (data_rows < kBatch)
+    refuse("'" + path + "' has " + std::to_string(data_rows) + " rows, fewer than one batch",
+           "give at least " + std::to_string(kBatch));
+)");
+  out_.print("}\n\nvoid set_data(const std::map<std::string, Tensor>& tensors) {\n");
   {
     const auto body = out_.indent();
-    out_.line("const auto tensors = load_safetensors(path);");
+    out_.line("data_rows = tensors.at(inputs[0].name).shape[0];");
+    out_.line("first_row = 0;");
     for (const size_t i : loaded_) {
       const ir::Input& input = workload_.inputs[i];
       const Value& v = value(static_cast<int>(i));
       const std::string name = cpp::quote(input.name);
-      if (i == loaded_[0]) out_.line(fmt::format("data_rows = tensors.at({}).shape.at(0);", name));
       std::string read = v.whole() ? fmt::format("numbers<int32_t>(tensors, {})", name)
                                    : fmt::format("scaled(tensors, {}, {})", name,
                                                  python_real(request_.training.input_divisor));
@@ -246,8 +274,6 @@ void Program::load_data() {
       }
       cpp::statement(out_, fmt::format("{} = {};", data_[i], read));
     }
-    out_.line(
-        "if (data_rows < kBatch) throw std::runtime_error(\"the data has fewer rows than one batch\");");
   }
   out_.line("}");
   out_.blank();
@@ -270,7 +296,7 @@ void Program::set_batch() {
 // In the order of the file; a partial last batch is left out.
 void next_batch() {
   if (first_row + kBatch > data_rows) first_row = 0;
-  set_batch(first_row, kBatch);
+  set_batch(first_row, std::min(kBatch, data_rows));
   first_row += kBatch;
 }
 
@@ -352,12 +378,13 @@ void Program::print_step(const Step& step) {
 }
 
 void Program::print_way() {
-  out_.line("// All steps in order; gives the loss.");
-  out_.line("Real forward() {");
+  out_.line(trains() ? "// All steps in order; gives the loss." : "// All steps in order.");
+  out_.line(trains() ? "Real forward() {" : "void forward() {");
   for (const Step& step : graph_.steps) out_.line(fmt::format("  {}();", step.forward));
-  out_.line(fmt::format("  return {}[0];", value(workload_.loss()).name));
+  if (trains()) out_.line(fmt::format("  return {}[0];", value(workload_.loss()).name));
   out_.line("}");
   out_.blank();
+  if (!trains()) return;
   const Value& loss = value(workload_.loss());
   out_.line("void backward() {");
   out_.line("  std::fill(gradients, gradients + kTrained, Real{0});");
@@ -387,24 +414,50 @@ void Program::train_step() {
   out_.print("  const Real seen = forward();\n  backward();\n  update();\n  return seen;\n}\n");
 }
 
+// A port for each of the values.
+Port port_of(const std::string& name, const Value& value, const ir::Shape& shape) {
+  return {name, value.name, value.whole(), ir::Shape(shape.begin() + 1, shape.end())};
+}
+
+std::vector<Port> Program::input_ports() const {
+  std::vector<Port> all;
+  for (const size_t i : loaded_)
+    all.push_back(port_of(workload_.inputs[i].name, value(static_cast<int>(i)), workload_.inputs[i].type.shape));
+  return all;
+}
+
+std::vector<Port> Program::output_ports() const {
+  std::vector<Port> all;
+  for (const int id : graph_.outputs) all.push_back(port_of("output", value(id), value(id).sizes));
+  const std::vector<ir::ValueId> ids = workload_.predictions();
+  for (size_t i = 0; ids.size() > 1 && i < ids.size(); ++i) all[i].name = workload_.value_name(ids[i]);
+  return all;
+}
+
 void Program::main() {
+  if (!trains()) return print_predictor(out_, request_.training, input_ports(), output_ports());
   out_.print(R"(int main(int argc, char** argv) try {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const int64_t steps = std::stoll(option(argc, argv, "--steps", "100"));
-  const std::string out = option(argc, argv, "--out", "");
+  const auto given = options(argc, argv,
+                             {{"--data", "data.safetensors"},
+                              {"--weights", "weights.safetensors"},
+                              {"--steps", "100"},
+                              {"--out", ""}});
+  const int64_t steps = whole_number(given, "--steps");
   static Network network;
-  network.load_weights(option(argc, argv, "--weights", "weights.safetensors"));
-  network.load_data(option(argc, argv, "--data", "data.safetensors"));
+  network.load_weights(given.at("--weights"));
+  network.load_data(given.at("--data"));
   std::signal(SIGINT, interrupt);
   for (int64_t step = 0; step < steps && interrupted() == 0; ++step) {
     network.next_batch();
     const double loss = static_cast<double>(network.train_step());
     if (step % 10 == 0) std::printf("step %5d  loss %.6f\n", static_cast<int>(step), loss);
   }
+  const std::string out = given.at("--out");
   if (!out.empty()) save_parameters(out, network.table, network.parameters);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+  return 2;
 }
 )");
 }
