@@ -144,7 +144,9 @@ class LibtorchAdapter : public Adapter {
       for (const Tensor& words : said_) {
         const Tensor flat = words.flatten().to(torch::kCPU, torch::kInt64).contiguous();
         const Tensor numbers = flat.to(torch::kFloat64);
-        all.push_back({flat.numel(), numbers[-1].item<double>(), numbers.square().sum().item<double>(),
+        all.push_back({flat.numel(),
+                       numbers[-1].item<double>(),
+                       numbers.square().sum().item<double>(),
                        {flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel()}});
       }
       return all;

@@ -58,7 +58,7 @@ class ProgramOf : public Program {
   using Real = typename Idiom::Real;
   using Tensor = typename Idiom::Tensor;
   using Tensors = std::map<std::string, Tensor>;
-  static constexpr bool kTrains = requires(Network& network) { network.gradients; };
+  static constexpr bool kTrains = requires(Network & network) { network.gradients; };
   static constexpr size_t kMostKept = size_t{1} << 28;  // bytes of outputs
 
   int64_t batch() const override { return Idiom::kBatch; }
@@ -235,8 +235,7 @@ class ProgramOf : public Program {
     }
     network_.update();
     for (const auto& p : network_.table) {
-      if (p.trained)
-        all["update/" + p.name] = Idiom::tensor_of(canonical(p, network_.parameters), p.shape);
+      if (p.trained) all["update/" + p.name] = Idiom::tensor_of(canonical(p, network_.parameters), p.shape);
     }
   }
 

@@ -35,7 +35,7 @@ inline std::string shape_text(const std::vector<int64_t>& shape) {
 
 // The bytes that a tensor of this type and shape has; -1: no such type; -2: more than any file.
 inline int64_t bytes_of(const std::string& dtype, const std::vector<int64_t>& shape) {
-  const std::map<std::string, int64_t> widths = {{"U8", 1}, {"F16", 2}, {"BF16", 2}, {"I32", 4},
+  const std::map<std::string, int64_t> widths = {{"U8", 1},  {"F16", 2}, {"BF16", 2}, {"I32", 4},
                                                  {"F32", 4}, {"I64", 8}, {"F64", 8}};
   const auto width = widths.find(dtype);
   if (width == widths.end()) return -1;
@@ -177,7 +177,8 @@ inline std::map<std::string, Tensor> load_tensors(const std::string& path,
 }
 
 // Writes a file that appears under its name when it is complete.
-inline void save_bytes(const std::string& path, const std::string& head, const std::vector<const Tensor*>& all) {
+inline void save_bytes(const std::string& path, const std::string& head,
+                       const std::vector<const Tensor*>& all) {
   std::ofstream file(path + ".part", std::ios::binary);
   file.write(head.data(), static_cast<std::streamsize>(head.size()));
   for (const Tensor* tensor : all)
@@ -226,32 +227,56 @@ inline void save_tensors(const std::string& path, const std::map<std::string, Te
   save_npy(path, tensors.begin()->second);
 }
 
-// An input of the model: its name, and the sizes of one row of it.
+// What an integer may be: in [begin, end), or `besides`.
+struct Range {
+  int64_t begin = 0, end = 0, besides = 0;
+};
+
+// An input of the model: its name, the sizes of one row of it, and what its integers may be: all the same, or one by one.
 struct Input {
   std::string name;
   std::vector<int64_t> row;
+  std::vector<Range> ranges = {};
 };
 
-// The inputs in a file, all with the same number of rows, and the rows of these shapes.
+// Refuses integers that would be read as places outside of a table, or as classes that there are not.
+inline void check_ranges(const std::string& from, const Input& input, const std::vector<int64_t>& values) {
+  int64_t width = 1;
+  for (const int64_t size : input.row) width *= size;
+  for (size_t i = 0; i < values.size() && !input.ranges.empty(); ++i) {
+    const Range& range = input.ranges[i % input.ranges.size()];
+    if ((values[i] >= range.begin && values[i] < range.end) || values[i] == range.besides) continue;
+    refuse("'" + input.name + "' of '" + from + "' has " + std::to_string(values[i]) + " in row " +
+               std::to_string(static_cast<int64_t>(i) / width) + ", the model reads " +
+               std::to_string(range.begin) + ".." + std::to_string(range.end - 1),
+           "give numbers within these bounds");
+  }
+}
+
+// Refuses inputs of other shapes than the model reads, with different numbers of rows, or with integers out of range.
+inline void check_inputs(const std::string& from, const std::map<std::string, Tensor>& tensors,
+                         const std::vector<Input>& inputs) {
+  for (const Input& input : inputs) {
+    std::vector<int64_t> shape = tensors.at(input.name).shape, wanted = input.row;
+    wanted.insert(wanted.begin(), -1);
+    const int64_t rows = shape.empty() ? 0 : shape[0], first = tensors.at(inputs[0].name).shape[0];
+    if (!shape.empty()) shape[0] = -1;
+    if (shape != wanted || rows == 0)
+      refuse("'" + input.name + "' of '" + from + "' has the shape " +
+                 shape_text(tensors.at(input.name).shape) + ", the model reads " + shape_text(wanted),
+             "give each row the sizes that the model reads, and at least one row");
+    if (rows != first)
+      refuse("'" + input.name + "' of '" + from + "' has " + std::to_string(rows) + " rows, '" +
+                 inputs[0].name + "' has " + std::to_string(first),
+             "give every input the same number of rows");
+    if (!input.ranges.empty()) check_ranges(from, input, numbers<int64_t>(tensors, input.name));
+  }
+}
+
 inline std::map<std::string, Tensor> load_inputs(const std::string& path, const std::vector<Input>& inputs) {
   std::vector<std::string> names;
   for (const Input& input : inputs) names.push_back(input.name);
-  auto tensors = load_tensors(path, names);
-  for (const Input& input : inputs) {
-    std::vector<int64_t> shape = tensors[input.name].shape, wanted = input.row;
-    wanted.insert(wanted.begin(), -1);
-    const int64_t rows = shape.empty() ? 0 : shape[0], first = tensors[names[0]].shape[0];
-    if (!shape.empty()) shape[0] = -1;
-    if (shape != wanted || rows == 0)
-      refuse("'" + input.name + "' of '" + path + "' has the shape " + shape_text(tensors[input.name].shape) +
-                 ", the model reads " + shape_text(wanted),
-             "give each row the sizes that the model reads, and at least one row");
-    if (rows != first)
-      refuse("'" + input.name + "' of '" + path + "' has " + std::to_string(rows) + " rows, '" + names[0] +
-                 "' has " + std::to_string(first),
-             "give every input the same number of rows");
-  }
-  return tensors;
+  return load_tensors(path, names);
 }
 
 // An input with real numbers, of which a file has bytes or the like: divided, in float32.

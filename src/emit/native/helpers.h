@@ -398,8 +398,7 @@ void batch_norm_fixed(int64_t rows, double eps, const Real* x, const Real* scale
   static Real slope[C];
   for (int64_t c = 0; c < C; ++c) slope[c] = scale[c] / std::sqrt(running_var[c] + static_cast<Real>(eps));
   for (int64_t i = 0; i < rows; ++i) {
-    for (int64_t c = 0; c < C; ++c)
-      y[i * C + c] = (x[i * C + c] - running_mean[c]) * slope[c] + shift[c];
+    for (int64_t c = 0; c < C; ++c) y[i * C + c] = (x[i * C + c] - running_mean[c]) * slope[c] + shift[c];
   }
 }
 

@@ -30,9 +30,7 @@ void batch_norm_backward(const Call& c) {
   call(c, "batch_norm_backward", {channels(c)},
        {columns(c).text(), c.x(), c.w("weight"), c.step.kept, c.g(), c.dw("weight"), c.dw("bias"), c.dx()});
 }
-Count batch_norm_kept(const Call& c) {
-  return {c.graph.trains() ? 2 * c.in(0).sizes.back() : 0, false};
-}
+Count batch_norm_kept(const Call& c) { return {c.graph.trains() ? 2 * c.in(0).sizes.back() : 0, false}; }
 
 // Rows, and the Stretch of each.
 struct Stretches {

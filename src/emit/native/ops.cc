@@ -31,8 +31,8 @@ size_t Call::axis(int64_t canonical, size_t i) const {
 const OpRow* find_row(ir::Op op) {
   static const OpRows all = [] {
     OpRows rows;
-    for (const OpRows& part : {dense_rows(), volume_rows(), pointwise_rows(), window_rows(), norm_rows(), axis_rows(),
-                               move_rows(), sequence_rows(), loss_rows()})
+    for (const OpRows& part : {dense_rows(), volume_rows(), pointwise_rows(), window_rows(), norm_rows(),
+                               axis_rows(), move_rows(), sequence_rows(), loss_rows()})
       rows.insert(part.begin(), part.end());
     return rows;
   }();

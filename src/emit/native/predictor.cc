@@ -12,12 +12,13 @@
 namespace bakeoff::emit::native {
 namespace {
 
-// "{rows, 3, 4}"
-std::string shape_of(const Port& port) {
-  std::string text = "{rows";
+// "rows, 3, 4"
+std::string sizes_of(const Port& port) {
+  std::string text = "rows";
   for (const int64_t size : port.row) text += ", " + std::to_string(size);
-  return text + "}";
+  return text;
 }
+std::string shape_of(const Port& port) { return "{" + sizes_of(port) + "}"; }
 
 std::string type_of(const Port& port) { return port.whole ? "int32_t" : "float"; }
 
@@ -34,14 +35,13 @@ void print_manual(CodeWriter& out, const ir::Training& training, const std::vect
 //
 )",
             {{"predict", predict}});
-  const std::string raw = training.input_divisor == 1
-                              ? ""
-                              : fmt::format(", divided by {} here", training.input_divisor);
+  const std::string raw =
+      training.input_divisor == 1 ? "" : fmt::format(", divided by {} here", training.input_divisor);
   for (const Port& port : inputs)
-    out.line(fmt::format("//   {}: {}{}, read{}", port.variable, type_of(port), shape_of(port),
+    out.line(fmt::format("//   {}: {} [{}], read{}", port.variable, type_of(port), sizes_of(port),
                          port.whole ? "" : raw));
   for (const Port& port : outputs)
-    out.line(fmt::format("//   {}: {}{}, written", port.variable, type_of(port), shape_of(port)));
+    out.line(fmt::format("//   {}: {} [{}], written", port.variable, type_of(port), sizes_of(port)));
   out.print(R"(//
 // Any number of rows from 1 on; they are worked off $batch$ at a time. There is one network in a process: calls must
 // not overlap.
@@ -52,7 +52,8 @@ void print_manual(CodeWriter& out, const ir::Training& training, const std::vect
 void print_library(CodeWriter& out, const ir::Training& training, const std::vector<Port>& inputs,
                    const std::vector<Port>& outputs) {
   std::vector<std::string> parameters = {"int64_t rows"};
-  for (const Port& port : inputs) parameters.push_back(fmt::format("const {}* {}", type_of(port), port.variable));
+  for (const Port& port : inputs)
+    parameters.push_back(fmt::format("const {}* {}", type_of(port), port.variable));
   for (const Port& port : outputs) parameters.push_back(fmt::format("{}* {}", type_of(port), port.variable));
   const std::string predict = fmt::format("int bakeoff_predict({})", join(parameters, ", "));
   print_manual(out, training, inputs, outputs, predict);
@@ -94,11 +95,11 @@ extern "C" int bakeoff_load(const char* weights) try {
     for (const Port& port : inputs)
       cpp::statement(out, fmt::format("data[{}] = tensor_at({}, {});", cpp::quote(port.name), port.variable,
                                       shape_of(port)));
-    out.line("library().network.set_data(data);");
+    out.line("library().network.set_data(data, \"bakeoff_predict\");");
     out.line("const std::map<std::string, Tensor> all = library().network.predict();");
     for (const Port& port : outputs) {
-      out.line(fmt::format("const auto {}_values = numbers<{}>(all, {});", port.variable,
-                           type_of(port), cpp::quote(port.name)));
+      out.line(fmt::format("const auto {}_values = numbers<{}>(all, {});", port.variable, type_of(port),
+                           cpp::quote(port.name)));
       out.line(fmt::format("std::copy({0}_values.begin(), {0}_values.end(), {0});", port.variable));
     }
     out.line("return 0;");
@@ -141,7 +142,8 @@ void print_main(CodeWriter& out, const Port& first) {
 void print_outputs(CodeWriter& out, const Graph& graph, const std::vector<Port>& outputs) {
   std::vector<std::string> names;
   for (const Port& port : outputs) names.push_back(cpp::quote(port.name));
-  cpp::statement(out, fmt::format("const std::vector<std::string> output_names = {{{}}};", join(names, ", ")));
+  cpp::statement(out,
+                 fmt::format("const std::vector<std::string> output_names = {{{}}};", join(names, ", ")));
   out.blank();
   out.line("// What is predicted of the present batch, axes as the model has them.");
   out.line("std::map<std::string, Tensor> outputs() const {");

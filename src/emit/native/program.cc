@@ -18,6 +18,7 @@
 #include "emit/native/predictor.h"
 #include "emit/native/update.h"
 #include "emit/updates.h"
+#include "ir/bounds.h"
 #include "ir/dropout.h"
 #include "ir/op_table.h"
 
@@ -33,10 +34,12 @@ const Helpers& helpers() {
   return all;
 }
 
-// Everything that a value must not be called.
-std::set<std::string> reserved() {
+// Everything that a value must not be called, among the members of the network or as an argument of a function of C.
+std::set<std::string> reserved(bool in_network = true) {
   std::set<std::string> all = cpp::cpp_words();
   all.merge(helpers().names());
+  all.merge(words("std Tensor Network rows data all library failed error int32_t int64_t"));
+  if (!in_network) return all;
   all.merge(words(
       "std Real kBatch kLearningRate Network parameters gradients arena whole_arena rows table first_row data_rows i j k l m "
       "n p t sum share step updates main argc argv forward backward update train_step predict_step restart load_data "
@@ -52,6 +55,7 @@ class Program {
       : request_(request),
         workload_(request.workload),
         names_(reserved()),
+        arguments_(reserved(/*in_network=*/false)),
         graph_(make_graph(request, types, names_)),
         update_(plan_update(graph_)) {
     for (size_t i = 0; i < workload_.inputs.size(); ++i) {
@@ -90,8 +94,7 @@ class Program {
   void print_step(const Step& step);
   void print_way();
   void print_output();
-  std::vector<Port> input_ports() const;
-  std::vector<Port> output_ports() const;
+  std::vector<Port> ports(bool outputs);
   std::string tensor_text(int id) const;
   void print_dropout();
   void train_step();
@@ -100,6 +103,7 @@ class Program {
   const Request& request_;
   const ir::Workload& workload_;
   Namer names_;
+  Namer arguments_;  // of functions of C
   Graph graph_;
   Update update_;
   std::vector<size_t> loaded_;     // inputs that something reads
@@ -170,7 +174,7 @@ void Program::network() {
       print_update(out_, request_.training.optimizer, update_);
       train_step();
     } else {
-      print_outputs(out_, graph_, output_ports());
+      print_outputs(out_, graph_, ports(true));
     }
   }
   out_.line("};");
@@ -178,7 +182,8 @@ void Program::network() {
 }
 
 void Program::print_parameters() {
-  out_.line(trains() ? "// Parameters, those that are trained first, and their gradients." : "// Parameters.");
+  out_.line(trains() ? "// Parameters, those that are trained first, and their gradients."
+                     : "// Parameters.");
   if (trains()) out_.line(fmt::format("static constexpr int64_t kTrained = {};", update_.trained));
   out_.line(fmt::format("Real* const parameters = allocate<Real>({});", update_.all));
   if (trains()) out_.line("Real* const gradients = allocate<Real>(kTrained);");
@@ -239,23 +244,45 @@ void Program::print_table() {
   out_.blank();
 }
 
+// ", {{0, 10, 0}}": what the integers of an input may be; empty: anything.
+std::string ranges_of(const ir::Workload& workload, ir::ValueId input) {
+  if (workload.inputs[static_cast<size_t>(input)].type.dtype == ir::DType::kF32) return "";
+  ir::RowBounds bounds = ir::row_bounds(workload, input);
+  if (!std::ranges::all_of(bounds, [](const auto& bound) { return bound.has_value(); })) return "";
+  if (std::ranges::all_of(bounds, [&](const auto& bound) { return bound == bounds[0]; })) bounds.resize(1);
+  std::vector<std::string> all;
+  for (const auto& bound : bounds)
+    all.push_back(
+        fmt::format("{{{}, {}, {}}}", bound->begin, bound->end, bound->ignored.value_or(bound->begin)));
+  return fmt::format(", {{{}}}", join(all, ", "));
+}
+
 void Program::load_data() {
   out_.line("// The inputs as files have them: name, sizes of a row.");
-  std::vector<std::string> ports;
-  for (const Port& port : input_ports())
-    ports.push_back(fmt::format("{{{}, {}}}", cpp::quote(port.name), cpp::braces(port.row)));
-  cpp::statement(out_, fmt::format("const std::vector<Input> inputs = {{{}}};", join(ports, ", ")));
+  out_.line("const std::vector<Input> inputs = {");
+  for (const size_t i : loaded_) {
+    const ir::Input& input = workload_.inputs[i];
+    const ir::Shape row(input.type.shape.begin() + 1, input.type.shape.end());
+    cpp::statement(out_, fmt::format("    {{{}, {}{}}},", cpp::quote(input.name), cpp::braces(row),
+                                     ranges_of(workload_, static_cast<int>(i))));
+  }
+  out_.line("};");
   out_.blank();
   out_.line("void load_data(const std::string& path) {");
-  out_.line("  set_data(load_inputs(path, inputs));");
+  out_.line("  set_data(load_inputs(path, inputs), path);");
   if (trains())
     out_.print(R"(  if (data_rows < kBatch)
     refuse("'" + path + "' has " + std::to_string(data_rows) + " rows, fewer than one batch",
            "give at least " + std::to_string(kBatch));
 )");
-  out_.print("}\n\nvoid set_data(const std::map<std::string, Tensor>& tensors) {\n");
+  out_.print(R"(}
+
+// `from`: where the tensors come from, for messages.
+void set_data(const std::map<std::string, Tensor>& tensors, const std::string& from) {
+)");
   {
     const auto body = out_.indent();
+    out_.line("check_inputs(from, tensors, inputs);");
     out_.line("data_rows = tensors.at(inputs[0].name).shape[0];");
     out_.line("first_row = 0;");
     for (const size_t i : loaded_) {
@@ -414,28 +441,23 @@ void Program::train_step() {
   out_.print("  const Real seen = forward();\n  backward();\n  update();\n  return seen;\n}\n");
 }
 
-// A port for each of the values.
-Port port_of(const std::string& name, const Value& value, const ir::Shape& shape) {
-  return {name, value.name, value.whole(), ir::Shape(shape.begin() + 1, shape.end())};
-}
-
-std::vector<Port> Program::input_ports() const {
+std::vector<Port> Program::ports(bool outputs) {
   std::vector<Port> all;
-  for (const size_t i : loaded_)
-    all.push_back(port_of(workload_.inputs[i].name, value(static_cast<int>(i)), workload_.inputs[i].type.shape));
-  return all;
-}
-
-std::vector<Port> Program::output_ports() const {
-  std::vector<Port> all;
-  for (const int id : graph_.outputs) all.push_back(port_of("output", value(id), value(id).sizes));
-  const std::vector<ir::ValueId> ids = workload_.predictions();
-  for (size_t i = 0; ids.size() > 1 && i < ids.size(); ++i) all[i].name = workload_.value_name(ids[i]);
+  const std::vector<ir::ValueId> predicted = workload_.predictions();
+  for (size_t i = 0; i < (outputs ? predicted.size() : loaded_.size()); ++i) {
+    const ir::ValueId id = outputs ? predicted[i] : static_cast<ir::ValueId>(loaded_[i]);
+    const ir::Type& type = graph_.types[static_cast<size_t>(id)];
+    const std::string& own = workload_.value_name(id);
+    all.push_back({.name = outputs && predicted.size() == 1 ? "output" : own,
+                   .variable = arguments_.name(own, identifier(own)),
+                   .whole = type.dtype != ir::DType::kF32,
+                   .row = ir::Shape(type.shape.begin() + 1, type.shape.end())});
+  }
   return all;
 }
 
 void Program::main() {
-  if (!trains()) return print_predictor(out_, request_.training, input_ports(), output_ports());
+  if (!trains()) return print_predictor(out_, request_.training, ports(false), ports(true));
   out_.print(R"(int main(int argc, char** argv) try {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const auto given = options(argc, argv,

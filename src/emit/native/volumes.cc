@@ -50,8 +50,7 @@ void volumes_backward(const Call& c) {
   const bool back = goes_back(c);
   if (c.trains("weight"))
     call(c, "conv3d_dw", {volume(c)}, {"rows", back ? c.g() : c.x(), back ? c.x() : c.g(), c.dw("weight")});
-  if (c.wants(0))
-    call(c, back ? "conv3d" : "conv3d_dx", {volume(c)}, {"rows", c.g(), c.w("weight"), c.dx()});
+  if (c.wants(0)) call(c, back ? "conv3d" : "conv3d_dx", {volume(c)}, {"rows", c.g(), c.w("weight"), c.dx()});
 }
 
 }  // namespace

@@ -46,12 +46,26 @@ struct Network {
     load_parameters(path, table, parameters);
   }
 
+  // The inputs as files have them: name, sizes of a row.
+  const std::vector<Input> inputs = {
+      {"x", {100}},
+      {"y", {}, {{0, 10, 0}}},
+  };
+
   void load_data(const std::string& path) {
-    const auto tensors = load_safetensors(path);
-    data_rows = tensors.at("x").shape.at(0);
+    set_data(load_inputs(path, inputs), path);
+    if (data_rows < kBatch)
+      refuse("'" + path + "' has " + std::to_string(data_rows) + " rows, fewer than one batch",
+             "give at least " + std::to_string(kBatch));
+  }
+
+  // `from`: where the tensors come from, for messages.
+  void set_data(const std::map<std::string, Tensor>& tensors, const std::string& from) {
+    check_inputs(from, tensors, inputs);
+    data_rows = tensors.at(inputs[0].name).shape[0];
+    first_row = 0;
     x_data = scaled(tensors, "x", 1.0);
     y_data = numbers<int32_t>(tensors, "y");
-    if (data_rows < kBatch) throw std::runtime_error("the data has fewer rows than one batch");
   }
 
   void set_batch(int64_t first, int64_t count) {
@@ -63,7 +77,7 @@ struct Network {
   // In the order of the file; a partial last batch is left out.
   void next_batch() {
     if (first_row + kBatch > data_rows) first_row = 0;
-    set_batch(first_row, kBatch);
+    set_batch(first_row, std::min(kBatch, data_rows));
     first_row += kBatch;
   }
 
@@ -190,19 +204,24 @@ struct Network {
 
 int main(int argc, char** argv) try {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const int64_t steps = std::stoll(option(argc, argv, "--steps", "100"));
-  const std::string out = option(argc, argv, "--out", "");
+  const auto given = options(argc, argv,
+                             {{"--data", "data.safetensors"},
+                              {"--weights", "weights.safetensors"},
+                              {"--steps", "100"},
+                              {"--out", ""}});
+  const int64_t steps = whole_number(given, "--steps");
   static Network network;
-  network.load_weights(option(argc, argv, "--weights", "weights.safetensors"));
-  network.load_data(option(argc, argv, "--data", "data.safetensors"));
+  network.load_weights(given.at("--weights"));
+  network.load_data(given.at("--data"));
   std::signal(SIGINT, interrupt);
   for (int64_t step = 0; step < steps && interrupted() == 0; ++step) {
     network.next_batch();
     const double loss = static_cast<double>(network.train_step());
     if (step % 10 == 0) std::printf("step %5d  loss %.6f\n", static_cast<int>(step), loss);
   }
+  const std::string out = given.at("--out");
   if (!out.empty()) save_parameters(out, network.table, network.parameters);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+  return 2;
 }
