@@ -167,7 +167,7 @@ std::string runner_key(const Tools& tools) {
 Result<std::string> worker_key(const CompileJob& job, const std::string& runner) {
   TRY(const std::string text, worker_main(job.sources));
   Hash hash;
-  hash.add(runner + (job.unoptimised ? " unoptimised" : ""));
+  hash.add(runner + join(job.flags, " "));
   hash.add(text);
   return hash.key();
 }
@@ -314,11 +314,13 @@ class Compilation {
 
   // A main() in a namespace is a function like any other.
   std::optional<Failure> build_worker() {
-    return command(
-        {tools_.compiler.string(), "-std=c++20", job_.unoptimised ? "-O0" : "-O3", "-march=native",
-         "-Wno-return-type", "-I" + runner_.string(), (runner_ / "programs" / "worker_main.cc").string(),
-         (runner_ / "build" / "librunner.a").string(), "-o", (runner_ / "build" / "worker").string()},
-        kRefused);
+    std::vector<std::string> argv = {tools_.compiler.string(), "-std=c++20", "-march=native",
+                                     "-Wno-return-type", "-I" + runner_.string()};
+    argv.insert(argv.end(), job_.flags.begin(), job_.flags.end());
+    argv.insert(argv.end(), {(runner_ / "programs" / "worker_main.cc").string(),
+                             (runner_ / "build" / "librunner.a").string(), "-o",
+                             (runner_ / "build" / "worker").string()});
+    return command(argv, kRefused);
   }
 
   // Writes what is not there yet: an unchanged file is not compiled again.

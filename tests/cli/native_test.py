@@ -152,7 +152,10 @@ class Native(unittest.TestCase):
         folder = self.place.path / "p"
         self.built(folder, "-std=c++20", "predict_native.cc", "-o", "predict")
         ran = subprocess.run(
-            ["./predict", "--out", "native"], cwd=folder, check=True, capture_output=True
+            ["./predict", "--out", "native"],
+            cwd=folder,
+            check=True,
+            capture_output=True,
         )
         self.assertEqual(ran.stdout, b"")
         example = re.findall(r"```c\n(.*?)```", NATIVE.read_text(), re.DOTALL)[0]
@@ -167,7 +170,11 @@ class Native(unittest.TestCase):
         )  # fmt: skip
         self.assertEqual(checked.returncode, 0, checked.stderr)
         refused = subprocess.run(
-            ["./caller", "none"], cwd=folder, capture_output=True, text=True, check=False
+            ["./caller", "none"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         self.assertEqual(refused.returncode, 2)
         self.assertIn("cannot read 'none'", refused.stderr)
@@ -259,7 +266,9 @@ class Native(unittest.TestCase):
             raced.out,
         )
 
-    def test_a_compiler_that_is_missing_or_too_old_is_a_row_with_its_remedy(self) -> None:
+    def test_a_compiler_that_is_missing_or_too_old_is_a_row_with_its_remedy(
+        self,
+    ) -> None:
         old = self.place.write(
             "old",
             "#!/bin/sh\n"
@@ -268,7 +277,10 @@ class Native(unittest.TestCase):
         )
         old.chmod(0o755)
         for compiler, told in (
-            (str(old), "g++ (old) 7.5.0 is too old for C++20; install g++ 11 or clang 14"),
+            (
+                str(old),
+                "g++ (old) 7.5.0 is too old for C++20; install g++ 11 or clang 14",
+            ),
             ("g++-none", "there is no 'g++-none', which CXX names, in PATH"),
         ):
             self.place.variables["CXX"] = compiler

@@ -70,6 +70,10 @@ Operand broadcast(const ir::Shape& own, const ir::Shape& sizes) {
 
 namespace {
 
+// Arrays of a loop never overlap, each is a place of its own in the arena; without being told, g++ compares pointers before
+// every loop, and compiles it twice.
+constexpr const char* kIndependent = "#pragma GCC ivdep";
+
 // Axes of a loop, those joined along which every operand goes on as it went.
 struct Nest {
   std::vector<Count> sizes;
@@ -108,6 +112,20 @@ struct Nest {
   }
 };
 
+// Whether no two rounds of the innermost loop write the same element: "y[@0] += x[@1];" with @0 that stands still does.
+bool independent(const Nest& nest, const std::vector<std::string>& statements) {
+  for (const std::string& statement : statements) {
+    if (statement.find(" + @") != std::string::npos) return false;  // a function gets the array
+    for (size_t k = 0; k < nest.operands.size(); ++k) {
+      for (const char* writes : {"[@{}] = ", "[@{}] += ", "[@{}] -= ", "[@{}] /= "}) {
+        const bool written = statement.find(fmt::format(fmt::runtime(writes), k)) != std::string::npos;
+        if (written && nest.operands[k].strides.back() == 0) return false;
+      }
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 void loops(CodeWriter& out, const ir::Shape& sizes, const std::vector<Operand>& operands,
@@ -116,6 +134,7 @@ void loops(CodeWriter& out, const ir::Shape& sizes, const std::vector<Operand>& 
   std::string indent;
   for (size_t axis = 0; axis < nest.sizes.size(); ++axis) {
     const char name = static_cast<char>('i' + axis);
+    if (axis + 1 == nest.sizes.size() && independent(nest, statements)) out.line(kIndependent);
     out.line(
         fmt::format("{0}for (int64_t {1} = 0; {1} < {2}; ++{1}) {{", indent, name, nest.sizes[axis].text()));
     indent += "  ";

@@ -138,6 +138,8 @@ void Program::header() {
 #include <utility>
 #include <vector>
 
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"  // ivdep is g++'s own
+
 using Real = float;  // everything is computed in it
 
 constexpr int64_t kBatch = $batch$;

@@ -23,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"  // ivdep is g++'s own
+
 using Real = float;  // everything is computed in it
 
 constexpr int64_t kBatch = 1000;
@@ -252,7 +254,7 @@ inline std::string shape_text(const std::vector<int64_t>& shape) {
 
 // The bytes that a tensor of this type and shape has; -1: no such type; -2: more than any file.
 inline int64_t bytes_of(const std::string& dtype, const std::vector<int64_t>& shape) {
-  const std::map<std::string, int64_t> widths = {{"U8", 1}, {"F16", 2}, {"BF16", 2}, {"I32", 4},
+  const std::map<std::string, int64_t> widths = {{"U8", 1},  {"F16", 2}, {"BF16", 2}, {"I32", 4},
                                                  {"F32", 4}, {"I64", 8}, {"F64", 8}};
   const auto width = widths.find(dtype);
   if (width == widths.end()) return -1;
@@ -394,7 +396,8 @@ inline std::map<std::string, Tensor> load_tensors(const std::string& path,
 }
 
 // Writes a file that appears under its name when it is complete.
-inline void save_bytes(const std::string& path, const std::string& head, const std::vector<const Tensor*>& all) {
+inline void save_bytes(const std::string& path, const std::string& head,
+                       const std::vector<const Tensor*>& all) {
   std::ofstream file(path + ".part", std::ios::binary);
   file.write(head.data(), static_cast<std::streamsize>(head.size()));
   for (const Tensor* tensor : all)
@@ -630,6 +633,7 @@ struct Network {
 
   // h2 = relu(h1), [N,128].
   void h2_forward() {
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 128; ++i) {
       h2[i] = h1[i] <= 0 ? Real{0} : h1[i];
     }
@@ -637,6 +641,7 @@ struct Network {
 
   void h2_backward() {
     std::fill(d_h1, d_h1 + rows * 128, Real{0});
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 128; ++i) {
       d_h1[i] += d_h2[i] * (h1[i] <= 0 ? Real{0} : Real{1});
     }

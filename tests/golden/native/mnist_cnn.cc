@@ -23,6 +23,8 @@
 #include <utility>
 #include <vector>
 
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"  // ivdep is g++'s own
+
 using Real = float;  // everything is computed in it
 
 constexpr int64_t kBatch = 256;
@@ -373,7 +375,7 @@ inline std::string shape_text(const std::vector<int64_t>& shape) {
 
 // The bytes that a tensor of this type and shape has; -1: no such type; -2: more than any file.
 inline int64_t bytes_of(const std::string& dtype, const std::vector<int64_t>& shape) {
-  const std::map<std::string, int64_t> widths = {{"U8", 1}, {"F16", 2}, {"BF16", 2}, {"I32", 4},
+  const std::map<std::string, int64_t> widths = {{"U8", 1},  {"F16", 2}, {"BF16", 2}, {"I32", 4},
                                                  {"F32", 4}, {"I64", 8}, {"F64", 8}};
   const auto width = widths.find(dtype);
   if (width == widths.end()) return -1;
@@ -515,7 +517,8 @@ inline std::map<std::string, Tensor> load_tensors(const std::string& path,
 }
 
 // Writes a file that appears under its name when it is complete.
-inline void save_bytes(const std::string& path, const std::string& head, const std::vector<const Tensor*>& all) {
+inline void save_bytes(const std::string& path, const std::string& head,
+                       const std::vector<const Tensor*>& all) {
   std::ofstream file(path + ".part", std::ios::binary);
   file.write(head.data(), static_cast<std::streamsize>(head.size()));
   for (const Tensor* tensor : all)
@@ -797,6 +800,7 @@ struct Network {
 
   // h2 = relu(h1), [N,26,26,32].
   void h2_forward() {
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 21632; ++i) {
       h2[i] = h1[i] <= 0 ? Real{0} : h1[i];
     }
@@ -804,6 +808,7 @@ struct Network {
 
   void h2_backward() {
     std::fill(d_h1, d_h1 + rows * 21632, Real{0});
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 21632; ++i) {
       d_h1[i] += d_h2[i] * (h1[i] <= 0 ? Real{0} : Real{1});
     }
@@ -827,6 +832,7 @@ struct Network {
 
   // h4 = relu(h3), [N,24,24,32].
   void h4_forward() {
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 18432; ++i) {
       h4[i] = h3[i] <= 0 ? Real{0} : h3[i];
     }
@@ -834,6 +840,7 @@ struct Network {
 
   void h4_backward() {
     std::fill(d_h3, d_h3 + rows * 18432, Real{0});
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 18432; ++i) {
       d_h3[i] += d_h4[i] * (h3[i] <= 0 ? Real{0} : Real{1});
     }
@@ -869,6 +876,7 @@ struct Network {
 
   // h7 = relu(h6), [N,10,10,32].
   void h7_forward() {
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 3200; ++i) {
       h7[i] = h6[i] <= 0 ? Real{0} : h6[i];
     }
@@ -876,6 +884,7 @@ struct Network {
 
   void h7_backward() {
     std::fill(d_h6, d_h6 + rows * 3200, Real{0});
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 3200; ++i) {
       d_h6[i] += d_h7[i] * (h6[i] <= 0 ? Real{0} : Real{1});
     }
@@ -899,6 +908,7 @@ struct Network {
 
   // h9 = relu(h8), [N,8,8,64].
   void h9_forward() {
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 4096; ++i) {
       h9[i] = h8[i] <= 0 ? Real{0} : h8[i];
     }
@@ -906,6 +916,7 @@ struct Network {
 
   void h9_backward() {
     std::fill(d_h8, d_h8 + rows * 4096, Real{0});
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 4096; ++i) {
       d_h8[i] += d_h9[i] * (h8[i] <= 0 ? Real{0} : Real{1});
     }
@@ -913,6 +924,7 @@ struct Network {
 
   // h10 = flatten(h9), [N,4096].
   void h10_forward() {
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 4096; ++i) {
       h10[i] = h9[i];
     }
@@ -920,6 +932,7 @@ struct Network {
 
   void h10_backward() {
     std::fill(d_h9, d_h9 + rows * 4096, Real{0});
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 4096; ++i) {
       d_h9[i] += d_h10[i];
     }
@@ -940,6 +953,7 @@ struct Network {
 
   // h12 = relu(h11), [N,128].
   void h12_forward() {
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 128; ++i) {
       h12[i] = h11[i] <= 0 ? Real{0} : h11[i];
     }
@@ -947,6 +961,7 @@ struct Network {
 
   void h12_backward() {
     std::fill(d_h11, d_h11 + rows * 128, Real{0});
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 128; ++i) {
       d_h11[i] += d_h12[i] * (h11[i] <= 0 ? Real{0} : Real{1});
     }

@@ -100,6 +100,7 @@ struct Network {
 
   // h2 = relu(h1), [N,128].
   void h2_forward() {
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 128; ++i) {
       h2[i] = h1[i] <= 0 ? Real{0} : h1[i];
     }
@@ -107,6 +108,7 @@ struct Network {
 
   void h2_backward() {
     std::fill(d_h1, d_h1 + rows * 128, Real{0});
+    #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 128; ++i) {
       d_h1[i] += d_h2[i] * (h1[i] <= 0 ? Real{0} : Real{1});
     }
