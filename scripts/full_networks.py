@@ -59,6 +59,7 @@ FRAMEWORKS = (
     Framework(
         "libtorch", 'framework = "libtorch"', "libtorch", "torch", "train_libtorch.cc"
     ),
+    Framework("native", 'framework = "native"', "native", "", "train_native.cc"),
     Framework("jax", 'framework = "jax"', "jax", "jax", "train_jax.py"),
     Framework(
         "tensorflow",
@@ -230,6 +231,30 @@ def compile_libtorch(programs: Sequence[Path], folder: Path) -> Path:
     return build / "worker"
 
 
+def compile_native(program: Path, folder: Path) -> Path:
+    """A worker of one program, in single precision and in double; its executable."""
+    runner = ROOT / "runners"
+    source = program.read_text()
+    wide = source.replace("\nusing Real = float;", "\nusing Real = double;")
+    name = program.stem
+    text = "\n".join(re.findall(r"^#include <.*>$", source, re.M)) + "\n"
+    for part in ("json.cc", "worker.cc"):
+        text += f'#include "{runner / "libtorch" / part}"\n'
+    text += f'#include "{runner / "native" / "script.cc"}"\n'
+    text += f'#include "{ROOT / "src" / "base" / "sha256.cc"}"\n'
+    text += f"namespace {name} {{\n{source}\n}}\nnamespace {name}_wide {{\n{wide}\n}}\n"
+    text += f"BAKEOFF_NATIVE({name})\nint main(int argc, char** argv) {{\n"
+    text += "  return bakeoff::serve_programs(argc, argv);\n}\n"
+    (folder / "native_main.cc").write_text(text)
+    includes = ["-I", runner / "native", "-I", runner / "libtorch", "-I", ROOT / "src"]
+    command: list[str | Path] = ["g++", "-std=c++20", "-O3", "-march=native", "-w"]
+    command += [*includes, folder / "native_main.cc", "-o", folder / "native"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"native: {done.stderr[-2000:]}")
+    return folder / "native"
+
+
 def trained(
     network: str, framework: Framework, folder: Path, libtorch: Path, threads: int
 ) -> Row:
@@ -244,6 +269,8 @@ def trained(
     if framework.name == "libtorch":
         script = folder / f"{network}_libtorch.cc"
         command = [libtorch, "--framework", "libtorch"]
+    if framework.name == "native":
+        command = [compile_native(script, folder), "--framework", "native"]
     layout = script.with_suffix(".layout.json")
     worker = Worker(command, folder / f"{framework.name}.log")
     try:
@@ -338,11 +365,12 @@ def available_bytes() -> float:
 
 def absent(framework: Framework) -> str:
     python = interpreter(framework.environment)
-    if not python.exists():
+    if framework.environment and not python.exists():
         return f"there is no environment (bakeoff env create {framework.environment})"
-    missing = [tool for tool in ("cmake", "g++") if not shutil.which(tool)]
-    if framework.name == "libtorch" and missing:
-        return f"there is no {missing[0]}"
+    needed = {"libtorch": ("cmake", "g++"), "native": ("g++",)}
+    for tool in needed.get(framework.name, ()):
+        if not shutil.which(tool):
+            return f"there is no {tool}"
     return ""
 
 

@@ -138,17 +138,21 @@ class LibtorchAdapter : public Adapter {
   }
 
   bool answers() const override { return built_->answers(); }
-  std::vector<std::vector<int64_t>> outputs() override {
+  std::vector<ToldOutput> outputs() override {
     return guarded([&] {
-      std::vector<std::vector<int64_t>> all;
+      std::vector<ToldOutput> all;
       for (const Tensor& words : said_) {
         const Tensor flat = words.flatten().to(torch::kCPU, torch::kInt64).contiguous();
-        all.emplace_back(flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel());
+        const Tensor numbers = flat.to(torch::kFloat64);
+        all.push_back({flat.numel(),
+                       numbers[-1].item<double>(),
+                       numbers.square().sum().item<double>(),
+                       {flat.data_ptr<int64_t>(), flat.data_ptr<int64_t>() + flat.numel()}});
       }
       return all;
     });
   }
-  void one_word() override {
+  void request() override {
     guarded([&] {
       built_->word();
       barrier();

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -246,7 +247,7 @@ class Worker {
     if (adapter_.answers() != of_answers && op != "run")
       throw ProtocolError("'" + op + "' belongs to another scenario");
     if (op == "outputs") return outputs(answer);
-    if (op == "serve") return words(request, answer);
+    if (op == "serve") return requests(request, answer);
     op == "losses" ? losses(request, answer) : train(request, ring, answer);
   }
 
@@ -334,30 +335,28 @@ class Worker {
                       {"firsts", burst.wait->firsts}};
   }
 
-  // Of each step: how many words, the last one, the sum of their squares, and all of them.
   void outputs(Json& answer) {
     Json::Array all;
-    for (const std::vector<int64_t>& words : adapter_.outputs()) {
-      double square = 0;
-      for (const int64_t word : words) square += static_cast<double>(word) * static_cast<double>(word);
-      all.emplace_back(Json::Array{words.size(), static_cast<double>(words.back()), square,
-                                   Json::Array(words.begin(), words.end())});
+    for (const ToldOutput& told : adapter_.outputs()) {
+      Json::Array one = {told.size, told.last, told.squares};
+      if (!told.words.empty()) one.emplace_back(Json::Array(told.words.begin(), told.words.end()));
+      all.emplace_back(one);
     }
     answer["outputs"] = all;
   }
 
-  // Start and end of each word in nanoseconds; the file appears under its name when it is complete.
-  void words(const Json& request, Json& answer) {
-    if (field(request, "arrivals") != nullptr)
-      throw ProtocolError("words are asked for when the last one is there: 'arrivals' is not null");
+  // Start and end of each request in nanoseconds; the file appears under its name when it is complete.
+  void requests(const Json& request, Json& answer) {
     const int64_t wanted = positive(request, "requests"), limit = positive(request, "limit_ns");
     const std::string out = needed_path(request, "out"), part = out + ".part";
+    const std::vector<int64_t> due = arrivals(path(request, "arrivals"), wanted);
     std::vector<int64_t> times;
     times.reserve(static_cast<size_t>(2 * wanted));
     const int64_t zero = now_ns();
     for (int64_t n = 0; n < wanted && (times.empty() || times.back() < limit); ++n) {
+      if (!due.empty()) wait_until(zero + due[static_cast<size_t>(n)]);
       times.push_back(now_ns() - zero);
-      adapter_.one_word();
+      adapter_.request();
       times.push_back(now_ns() - zero);
     }
     answer["ns"] = now_ns() - zero;
@@ -368,6 +367,30 @@ class Worker {
     file.close();
     if (!file || std::rename(part.c_str(), out.c_str()) != 0)
       throw AdapterError("cannot write '" + out + "'");
+  }
+
+  // When each request arrives; none without a file: when the one before is answered.
+  static std::vector<int64_t> arrivals(const std::string& path, int64_t wanted) {
+    if (path.empty()) return {};
+    std::vector<int64_t> times(static_cast<size_t>(wanted));
+    std::ifstream file(path, std::ios::binary);
+    file.read(reinterpret_cast<char*>(times.data()), static_cast<std::streamsize>(8 * times.size()));
+    if (!file || file.peek() != std::ifstream::traits_type::eof())
+      throw AdapterError("'" + path + "' does not hold " + std::to_string(wanted) + " arrivals");
+    if (!std::is_sorted(times.begin(), times.end()))
+      throw AdapterError("'" + path + "': the arrivals do not ascend");
+    return times;
+  }
+
+  // A sleep ends tens of microseconds late: the last millisecond is waited for awake.
+  static void wait_until(int64_t moment) {
+    constexpr int64_t kAwake = 1'000'000, kSecond = 1'000'000'000;
+    while (now_ns() < moment) {
+      const int64_t rest = moment - now_ns() - kAwake;
+      if (rest < kAwake) continue;
+      const timespec pause = {rest / kSecond, rest % kSecond};
+      ::nanosleep(&pause, nullptr);
+    }
   }
 
   static void add(Json& answer, const Json& fields) {

@@ -119,6 +119,13 @@ struct Burst {
   std::map<std::string, double> sums = {};  // of every trained parameter after the last update
 };
 
+// What one step that predicts has given, for `outputs`.
+struct ToldOutput {
+  int64_t size = 0;
+  double last = 0, squares = 0;     // its last number, and the sum of all squares
+  std::vector<int64_t> words = {};  // all of it, where it is words
+};
+
 // What a framework has to do; docs/runner_protocol.md says what each operation means.
 class Adapter {
  public:
@@ -141,11 +148,11 @@ class Adapter {
   virtual std::vector<std::string> write_state(const std::string& out) = 0;
   // The learning rates of these steps, counted from 0; empty: constant.
   virtual std::vector<double> rates(const std::vector<int64_t>& steps) = 0;
-  // Whether what is built answers prompts. Then run() has no losses, outputs() are the words of each of its steps, and
-  // one_word() waits for the next word of a batch of answers.
+  // Whether what is built predicts, or answers prompts. Then run() has no losses, outputs() tells those of its steps, and
+  // request() is a step whose output is there, or waits for the next word of a batch of answers.
   virtual bool answers() const { return false; }
-  virtual std::vector<std::vector<int64_t>> outputs() { return {}; }
-  virtual void one_word() {}
+  virtual std::vector<ToldOutput> outputs() { return {}; }
+  virtual void request() {}
 };
 
 // Serves until `close` or the end of the requests; gives the exit code.

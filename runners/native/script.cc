@@ -82,6 +82,7 @@ class NativeAdapter : public Adapter {
   Burst run(int64_t steps, Ring& ring) override {
     Burst done;
     done.losses.reserve(static_cast<size_t>(steps));
+    program_->forget();
     const int64_t start = now_ns();
     for (int64_t n = 0; n < steps; ++n) {
       program_->next_batch();
@@ -90,7 +91,7 @@ class NativeAdapter : public Adapter {
     }
     done.ns = now_ns() - start;
     done.loss = done.losses.back();
-    done.sums = program_->sums();
+    if (!answers()) done.sums = program_->sums();
     return done;
   }
 
@@ -125,6 +126,14 @@ class NativeAdapter : public Adapter {
     return guarded([&] { return program_->save(out); });
   }
   std::vector<double> rates(const std::vector<int64_t>& steps) override { return program_->rates(steps); }
+
+  bool answers() const override { return program_->predicts(); }
+  std::vector<ToldOutput> outputs() override { return program_->told(); }
+  void request() override {
+    program_->forget();
+    program_->next_batch();
+    program_->step();
+  }
 
  private:
   std::map<std::string, std::unique_ptr<Program>> made_;

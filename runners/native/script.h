@@ -10,6 +10,7 @@
 //   BAKEOFF_NATIVE(train_native)
 
 #include <algorithm>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,9 +21,6 @@
 #include "worker.h"
 
 namespace bakeoff {
-
-// The numbers of parameters, gradients or a loss by name, as files have them.
-using Numbers = std::map<std::string, std::vector<double>>;
 
 // A program in one precision. All memory that its network has is made once, for the life of the process.
 class Program {
@@ -36,8 +34,13 @@ class Program {
   virtual void restore() = 0;  // the weights as loaded, a fresh optimizer
   virtual void rewind() = 0;   // the first row next
   virtual void next_batch() = 0;
-  virtual double step() = 0;  // on the present batch: the loss before the update
-  // Rows, loss, output, gradients and buffers of one step without its update, the optimizer's update from given gradients.
+  // On the present batch: trains, and gives the loss before the update; or predicts, and keeps what it gives.
+  virtual double step() = 0;
+  virtual bool predicts() const = 0;
+  virtual void forget() = 0;                         // what was kept
+  virtual std::vector<ToldOutput> told() const = 0;  // of what is kept
+  // Rows, loss, output, gradients and buffers of one step without its update, the optimizer's update from given gradients;
+  // of a prediction the output.
   virtual std::vector<std::string> prove(int64_t first, int64_t count, const std::string& gradients,
                                          const std::string& out) = 0;
   virtual void nudge(const std::string& changes) = 0;
@@ -54,10 +57,18 @@ class ProgramOf : public Program {
   using Network = typename Idiom::Network;
   using Real = typename Idiom::Real;
   using Tensor = typename Idiom::Tensor;
+  using Tensors = std::map<std::string, Tensor>;
+  static constexpr bool kTrains = requires(Network & network) { network.gradients; };
+  static constexpr size_t kMostKept = size_t{1} << 28;  // bytes of outputs
 
   int64_t batch() const override { return Idiom::kBatch; }
   int64_t rows() const override { return network_.data_rows; }
-  int64_t parameters() const override { return Network::kTrained; }
+  int64_t parameters() const override {
+    int64_t all = 0;
+    for (const auto& p : network_.table) all += p.trained ? p.count : 0;
+    return all;
+  }
+  bool predicts() const override { return !kTrains; }
 
   void load(const std::string& weights, const std::string& data, bool dropout) override {
     network_.load_weights(weights);
@@ -74,11 +85,36 @@ class ProgramOf : public Program {
       std::copy(from, from + p.count, at(p));
       from += p.count;
     }
-    network_.restart();
+    network_.pack(0, 1);
+    if constexpr (kTrains) network_.restart();
   }
   void rewind() override { network_.first_row = 0; }
   void next_batch() override { network_.next_batch(); }
-  double step() override { return static_cast<double>(network_.train_step()); }
+  double step() override {
+    if constexpr (kTrains) {
+      return static_cast<double>(network_.train_step());
+    } else {
+      network_.forward();
+      kept_.push_back(network_.outputs());
+      size_t bytes = 0;
+      for (const auto& [name, tensor] : kept_.back()) bytes += tensor.bytes.size();
+      if (kept_.size() > 1 && kept_.size() * bytes > kMostKept) kept_.pop_front();
+      return 0;
+    }
+  }
+
+  void forget() override { kept_.clear(); }
+  std::vector<ToldOutput> told() const override {
+    std::vector<ToldOutput> all;
+    if constexpr (!kTrains) {
+      for (const Tensors& outputs : kept_) {
+        const std::vector<double> numbers = Idiom::template numbers<double>({{"", joined(outputs)}}, "");
+        ToldOutput& one = all.emplace_back(static_cast<int64_t>(numbers.size()), numbers.back());
+        for (const double number : numbers) one.squares += number * number;
+      }
+    }
+    return all;
+  }
 
   std::vector<std::string> prove(int64_t first, int64_t count, const std::string& gradients,
                                  const std::string& out) override {
@@ -86,21 +122,14 @@ class ProgramOf : public Program {
       throw AdapterError("the program has room for " + std::to_string(Idiom::kBatch) + " rows");
     restore();
     network_.set_batch(first, count);
-    if constexpr (requires { network_.masks; }) ++network_.masks;
-    std::map<std::string, Tensor> all;
-    all["loss"] = Idiom::tensor_of({network_.loss_and_gradients()}, {});
-    all["output"] = network_.output();
-    for (const auto& p : network_.table) {
-      const Real* const values = p.trained ? network_.gradients : network_.parameters;
-      const std::string name = std::string(p.trained ? "grad/" : "buffer/") + p.name;
-      all[name] = Idiom::tensor_of(Idiom::canonical(p, values), p.shape);
+    if constexpr (!kTrains) {
+      network_.forward();
+      Idiom::save(out, {{"output", joined(network_.outputs())}});
+      return {"output"};
+    } else {
+      return prove_step(gradients, out);
     }
-    if (!gradients.empty()) update_from(gradients, all);
-    restore();
-    Idiom::save(out, all);
-    return names_of(all);
   }
-
   void nudge(const std::string& changes) override {
     if (!changes.empty()) changes_ = Idiom::load(changes);
     for (const auto& p : network_.table) {
@@ -120,12 +149,12 @@ class ProgramOf : public Program {
     return all;
   }
   std::vector<std::string> save(const std::string& out) const override {
-    std::map<std::string, Tensor> all;
+    if constexpr (!kTrains) throw AdapterError("a prediction changes no weights");
+    Tensors all;
     for (const auto& p : network_.table) {
-      all[p.name] = Idiom::tensor_of(Idiom::canonical(p, network_.parameters), p.shape);
+      if constexpr (kTrains) all[p.name] = Idiom::tensor_of(canonical(p, network_.parameters), p.shape);
       if constexpr (requires { network_.averages; }) {
-        if (p.trained)
-          all["ema/" + p.name] = Idiom::tensor_of(Idiom::canonical(p, network_.averages), p.shape);
+        if (p.trained) all["ema/" + p.name] = Idiom::tensor_of(canonical(p, network_.averages), p.shape);
       }
     }
     Idiom::save(out, all);
@@ -168,7 +197,36 @@ class ProgramOf : public Program {
   static std::vector<Real> held(const std::map<std::string, Tensor>& tensors, const Parameter& p) {
     return Idiom::turned(Idiom::template numbers<Real>(tensors, p.name), p.view, p.perm);
   }
-  void update_from(const std::string& file, std::map<std::string, Tensor>& all) {
+  // Outputs side by side, row by row, in the order in which the network lists them.
+  Tensor joined(const Tensors& outputs) const {
+    if (outputs.size() == 1) return outputs.begin()->second;
+    const int64_t rows = outputs.begin()->second.shape.at(0);
+    std::vector<Real> all;
+    for (int64_t row = 0; row < rows; ++row) {
+      for (const std::string& name : network_.output_names) {
+        const std::vector<Real> one = Idiom::template numbers<Real>(outputs, name);
+        const int64_t width = static_cast<int64_t>(one.size()) / rows;
+        all.insert(all.end(), one.begin() + row * width, one.begin() + (row + 1) * width);
+      }
+    }
+    return Idiom::tensor_of(all, {rows, static_cast<int64_t>(all.size()) / rows});
+  }
+  std::vector<std::string> prove_step(const std::string& gradients, const std::string& out) {
+    if constexpr (requires { network_.masks; }) ++network_.masks;
+    Tensors all;
+    all["loss"] = Idiom::tensor_of({network_.loss_and_gradients()}, {});
+    all["output"] = network_.output();
+    for (const auto& p : network_.table) {
+      const Real* const values = p.trained ? network_.gradients : network_.parameters;
+      const std::string name = std::string(p.trained ? "grad/" : "buffer/") + p.name;
+      all[name] = Idiom::tensor_of(canonical(p, values), p.shape);
+    }
+    if (!gradients.empty()) update_from(gradients, all);
+    restore();
+    Idiom::save(out, all);
+    return names_of(all);
+  }
+  void update_from(const std::string& file, Tensors& all) {
     restore();
     const auto given = Idiom::load(file);
     for (const auto& p : network_.table) {
@@ -178,14 +236,14 @@ class ProgramOf : public Program {
     }
     network_.update();
     for (const auto& p : network_.table) {
-      if (p.trained)
-        all["update/" + p.name] = Idiom::tensor_of(Idiom::canonical(p, network_.parameters), p.shape);
+      if (p.trained) all["update/" + p.name] = Idiom::tensor_of(canonical(p, network_.parameters), p.shape);
     }
   }
 
   Network network_;
   std::vector<Real> initial_;  // in the order of the table
-  std::map<std::string, Tensor> changes_;
+  Tensors changes_;
+  std::deque<Tensors> kept_;  // outputs of the last steps
 };
 
 // The programs of this worker, by the name of their namespace: in single and in double precision.
@@ -207,9 +265,6 @@ std::map<std::string, Pair>& programs();
     }                                                                                             \
     static Tensor tensor_of(const std::vector<Real>& values, const std::vector<int64_t>& shape) { \
       return name::tensor_of(values, shape);                                                      \
-    }                                                                                             \
-    static auto canonical(const name::Parameter& p, const Real* values) {                         \
-      return name::canonical(p, values);                                                          \
     }                                                                                             \
     static auto turned(const std::vector<Real>& values, const std::vector<int64_t>& shape,        \
                        const std::vector<int64_t>& perm) {                                        \

@@ -95,8 +95,12 @@ Status find_torch(const fs::path& python, Tools& tools) {
 
 Status find_compiler(Tools& tools, const char* remedy) {
   const char* named = std::getenv("CXX");
-  TRY(tools.compiler,
-      needed({named == nullptr ? "" : named, "g++", "c++", "clang++"}, "C++ compiler", remedy));
+  if (named != nullptr && *named != '\0') {
+    TRY(tools.compiler,
+        needed({named}, fmt::format("'{}', which CXX names,", named), "name a C++ compiler, or unset CXX"));
+  } else {
+    TRY(tools.compiler, needed({"g++", "c++", "clang++"}, "C++ compiler", remedy));
+  }
   TRY(const std::string version, output_of({tools.compiler.string(), "--version"}));
   tools.version = version.substr(0, version.find('\n'));
   return Done{};
@@ -163,7 +167,7 @@ std::string runner_key(const Tools& tools) {
 Result<std::string> worker_key(const CompileJob& job, const std::string& runner) {
   TRY(const std::string text, worker_main(job.sources));
   Hash hash;
-  hash.add(runner + (job.unoptimised ? " unoptimised" : ""));
+  hash.add(runner + join(job.flags, " "));
   hash.add(text);
   return hash.key();
 }
@@ -207,6 +211,16 @@ std::vector<std::string> configuration(const Tools& tools, const fs::path& sourc
 
 // A program that is compiled in two precisions chooses its own in this line.
 constexpr std::string_view kReal = "\nusing Real = float;";
+
+// What native programs take for granted. A compiler that is too old says so here, not in the middle of a program.
+constexpr std::string_view kProbe = R"(#include <string>
+struct Shape { int rows = 1; };
+template <Shape S> constexpr int rows() { return S.rows; }
+static_assert(rows<Shape{.rows = 2}>() == 2);
+bool ends(const std::string& text) { return text.ends_with("a"); }
+)";
+constexpr const char* kTooOld =
+    "{} is too old for C++20; install g++ 11 or clang 14, or newer (apt-get install g++), and name it in CXX";
 
 constexpr const char* kCannotPrepare = "CMake cannot prepare the build";
 constexpr const char* kRefused = "the compiler refused the program";
@@ -278,6 +292,13 @@ class Compilation {
     if (fs::exists(archive)) return std::nullopt;
     std::error_code code;
     fs::create_directories(runner_ / "build", code);
+    const fs::path probe = runner_ / "programs" / "probe.cc";
+    if (const auto failed = update(probe, std::string(kProbe))) return failed;
+    if (auto failed =
+            command({tools_.compiler.string(), "-std=c++20", "-fsyntax-only", probe.string()}, kRefused)) {
+      failed->reason = fmt::format(kTooOld, tools_.version);
+      return failed;
+    }
     const fs::path all = runner_ / "programs" / "runner.cc";
     if (const auto failed = update(all,
                                    "#include \"json.cc\"\n#include \"worker.cc\"\n#include \"script.cc\"\n"
@@ -293,11 +314,14 @@ class Compilation {
 
   // A main() in a namespace is a function like any other.
   std::optional<Failure> build_worker() {
-    return command(
-        {tools_.compiler.string(), "-std=c++20", job_.unoptimised ? "-O0" : "-O3", "-march=native",
-         "-fno-math-errno", "-pthread", "-Wno-return-type", "-I" + runner_.string(), (runner_ / "programs" / "worker_main.cc").string(),
-         (runner_ / "build" / "librunner.a").string(), "-o", (runner_ / "build" / "worker").string()},
-        kRefused);
+    std::vector<std::string> argv = {tools_.compiler.string(), "-std=c++20", "-march=native",
+                                     "-fno-math-errno", "-pthread", "-Wno-return-type",
+                                     "-I" + runner_.string()};
+    argv.insert(argv.end(), job_.flags.begin(), job_.flags.end());
+    argv.insert(argv.end(), {(runner_ / "programs" / "worker_main.cc").string(),
+                             (runner_ / "build" / "librunner.a").string(), "-o",
+                             (runner_ / "build" / "worker").string()});
+    return command(argv, kRefused);
   }
 
   // Writes what is not there yet: an unchanged file is not compiled again.

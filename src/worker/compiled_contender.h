@@ -34,7 +34,8 @@ struct CompileJob {
       {};                           // interpreter of the environment that holds torch; empty: native programs
   std::filesystem::path home = {};  // bakeoff_home()
   double seconds = 900;             // time limit of each of CMake's two runs
-  bool unoptimised = false;  // native programs as they are, not optimised: where compiling would take longest
+  // How native programs are compiled; "-O0" where compiling would take longest.
+  std::vector<std::string> flags = {"-O3"};
 };
 
 struct Compiled {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -30,6 +31,55 @@ SHARED = """workload shared(x: f32[N,8,12,12], y: i32[N]) {
   z = linear(d; weight=z.weight[7,20], bias=z.bias[7])
   loss = softmax_cross_entropy(z, y)
 }
+"""
+NATIVE = Path(__file__).resolve().parents[2] / "docs/native.md"
+# What ./predict saved against torch's script, the same from arrays, and what ./caller of docs/native.md prints.
+CHECK = """
+import subprocess, sys
+from pathlib import Path
+import numpy as np
+from safetensors.numpy import load_file
+subprocess.run([sys.executable, "predict_torch.py", "--out", "torch"], check=True)
+expected, found = load_file("torch")["output"], load_file("native")["output"]
+assert np.abs(found - expected).max() < 1e-5 * np.abs(expected).max()
+weights = load_file("weights.safetensors")
+Path("w").mkdir()
+for name, array in weights.items():
+    np.save(f"w/{name}.npy", array)
+x = load_file("data.safetensors")["x"][:77]
+np.save("x.npy", x.astype(np.float64))
+subprocess.run("./predict --data x.npy --weights w --out o.npy".split(), check=True)
+saved = np.load("o.npy")
+assert saved.dtype == np.float32 and np.array_equal(saved, found[:77])
+np.save("x.npy", (np.arange(300, dtype=np.float32) / np.float32(100)).reshape(3, 100))
+subprocess.run("./predict --data x.npy --out o.npy".split(), check=True)
+told = subprocess.run(["./caller", "weights.safetensors"], check=True, capture_output=True)
+assert np.array_equal(np.array(told.stdout.split(), np.float32), np.load("o.npy").ravel())
+"""
+# Data and weights that cannot be used, and arrays that can.
+SPOIL = """
+from pathlib import Path
+import numpy as np
+from safetensors.numpy import load_file, save_file
+data, weights = load_file("data.safetensors"), load_file("weights.safetensors")
+whole = Path("data.safetensors").read_bytes()
+Path("cut").write_bytes(whole[:-1])
+Path("head").write_bytes(whole[:20])
+Path("noise").write_bytes(b"x" * 40)
+x, y = data["x"], data["y"]
+save_file({"x": np.ascontiguousarray(x[:, 1:]), "y": y}, "narrow")
+save_file({"x": x, "y": y[:7]}, "few")
+save_file({"x": x, "y": np.where(np.arange(200) == 3, 10, y).astype(np.int32)}, "classes")
+save_file({"x": x}, "lacking")
+save_file({"x": x[:20], "y": y[:20]}, "short")
+save_file({**weights, "fc1.weight": np.ascontiguousarray(weights["fc1.weight"][:, 1:])}, "other")
+np.save("x.npy", x)
+for folder in ("columns", "shorter", "words", "empty", "arrays"):
+    Path(folder).mkdir()
+    if folder != "empty":
+        np.save(f"{folder}/x.npy", np.asfortranarray(x) if folder == "columns" else x)
+        np.save(f"{folder}/y.npy", y.astype(str) if folder == "words" else y.astype(np.int64))
+Path("shorter/y.npy").write_bytes(Path("arrays/y.npy").read_bytes()[:-8])
 """
 STRICT = ["-Wall", "-Wextra", "-Werror", "-fsanitize=address,undefined"]
 
@@ -78,15 +128,7 @@ class Native(unittest.TestCase):
         emitted = self.place.run("emit", recipe, "--out", "alone")
         self.assertEqual(emitted.code, 0, emitted.err)
         folder = self.place.path / "alone"
-        compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
-        built = subprocess.run(
-            [compiler, "-std=c++20", *STRICT, "-pthread", "train_native.cc", "-o", "native"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        self.assertEqual(built.returncode, 0, built.stderr)
+        self.built(folder, "-std=c++20", "-pthread", "train_native.cc", "-o", "native")
         command = ["./native", "--steps", "21", "--out", "trained.safetensors"]
         run = support.losses(command, folder)
         script = support.losses(
@@ -115,19 +157,119 @@ class Native(unittest.TestCase):
         self.assertEqual(child.returncode, 0)
         self.assertEqual(shapes_of(folder / "now"), shapes)
 
-    def test_what_cannot_be_is_refused_by_name(self) -> None:
-        self.place.write(
-            "deep.ir",
-            "workload deep(x: f32[N,1,2,2,2], y: f32[N,1,2,2,2]) {\n"
-            "  h = conv3d(x; weight=c.weight[1,1,1,1,1])\n"
-            "  loss = mse(h, y)\n}\n",
+    def built(self, folder: Path, *arguments: str) -> None:
+        compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
+        command = [compiler, *STRICT, *arguments]
+        built = subprocess.run(
+            command, cwd=folder, capture_output=True, text=True, check=False
         )
-        text = support.recipe(BOTH[1:], top='workload = "deep.ir"\nbatch = 4\n')
-        refused = self.place.run(
-            "emit", self.place.write("deep.toml", text), "--out", "deep"
+        self.assertEqual(built.returncode, 0, built.stderr)
+
+    def test_predictions_alone_and_inside_another_program(self) -> None:
+        """Those of torch's script; from npy as from safetensors; through C as through files."""
+        text = support.recipe(BOTH, top=support.PREDICTIONS, optimizer="")
+        done = self.place.run("emit", self.place.write("p.toml", text), "--out", "p")
+        self.assertEqual(done.code, 0, done.err)
+        folder = self.place.path / "p"
+        self.built(folder, "-std=c++20", "predict_native.cc", "-o", "predict")
+        ran = subprocess.run(
+            ["./predict", "--out", "native"],
+            cwd=folder,
+            check=True,
+            capture_output=True,
         )
-        self.assertEqual(refused.code, 2)
-        self.assertIn("conv3d", refused.err)
+        self.assertEqual(ran.stdout, b"")
+        example = re.findall(r"```c\n(.*?)```", NATIVE.read_text(), re.DOTALL)[0]
+        (folder / "caller.c").write_text(example)
+        library = ("-std=c++20", "-DBAKEOFF_LIBRARY", "-c", "predict_native.cc")
+        self.built(folder, *library)
+        self.built(folder, "-x", "c", "-std=c11", "-c", "caller.c")
+        self.built(folder, "caller.o", "predict_native.o", "-o", "caller")
+        checked = subprocess.run(
+            [support.interpreter("torch"), "-c", CHECK],
+            cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        refused = subprocess.run(
+            ["./caller", "none"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("cannot read 'none'", refused.stderr)
+
+    def test_predictions_are_raced_and_served(self) -> None:
+        text = support.recipe(
+            BOTH,
+            top=support.PREDICTIONS,
+            optimizer="",
+            latency="arrivals_per_second = [50]\nrequests = 50\nprocesses = 1\n",
+        )
+        recipe = self.place.write("served.toml", text)
+        raced = self.place.run("run", recipe, "--out", "served", "--format", "json")
+        self.assertIn(raced.code, (0, 1), raced.err)
+        rows = {row["contender"]["id"]: row for row in raced.json()["ranked"]}
+        self.assertEqual(sorted(rows), ["native", "torch"], raced.json()["unranked"])
+        self.assertEqual(rows["native"]["parity"], "proven")
+        served = {
+            (row["contender"], row["arrivals_per_second"]): row
+            for row in raced.json()["latency"]["rows"]
+        }
+        self.assertEqual(served["native", None]["queue"], "steady")
+        self.assertIn(("native", 50), served)
+
+    def test_bad_files_and_arguments_are_refused_with_their_remedy(self) -> None:
+        text = support.recipe(BOTH[1:])
+        done = self.place.run("emit", self.place.write("b.toml", text), "--out", "b")
+        self.assertEqual(done.code, 0, done.err)
+        folder = self.place.path / "b"
+        self.built(folder, "-std=c++20", "train_native.cc", "-o", "native")
+        spoilt = subprocess.run(
+            [support.interpreter("torch"), "-c", SPOIL],
+            cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        self.assertEqual(spoilt.returncode, 0, spoilt.stderr)
+        for arguments, told in (
+            ("--data none", "cannot read 'none': No such file or directory"),
+            ("--data cut", "'cut' ends within '"),
+            ("--data head", "'head' ends within its header"),
+            ("--data noise", "'noise' is no safetensors file"),
+            ("--data narrow", "'x' of 'narrow' has the shape [200, 99], the model reads [rows, 100]"),
+            ("--data few", "'y' of 'few' has 7 rows, 'x' has 200"),
+            ("--data classes", "'y' of 'classes' has 10 in row 3, the model reads 0..9"),
+            ("--data lacking", "'lacking' has no 'y'"),
+            ("--data x.npy", "'x.npy' is one array, where 2 are needed"),
+            ("--data short", "'short' has 20 rows, fewer than one batch"),
+            ("--data columns", "'columns/x.npy' is stored column by column"),
+            ("--data shorter", "bytes of numbers, its shape [200] another number"),
+            ("--data words", "'words/y.npy' has numbers of an unknown type"),
+            ("--data empty", "cannot read 'empty/x.npy'"),
+            ("--weights other", "'fc1.weight' of 'other' has the shape [32, 99], the model's has [32, 100]"),
+            ("--weights x.npy", "'x.npy' is one array"),
+            ("--steps -1", "--steps is '-1'"),
+            ("--stepz 1", "there is no option --stepz"),
+            ("--steps", "--steps needs a value"),
+            ("--steps 1 --out none/there", "cannot write 'none/there'"),
+        ):  # fmt: skip
+            with self.subTest(arguments):
+                ran = subprocess.run(
+                    ["./native", *arguments.split()],
+                    cwd=folder, capture_output=True, text=True, check=False,
+                )  # fmt: skip
+                self.assertEqual(ran.returncode, 2, ran.stderr)
+                self.assertIn(told, ran.stderr.splitlines()[0])
+                self.assertRegex(ran.stderr.splitlines()[1], r"^  \w")
+        arrays = subprocess.run(
+            ["./native", "--steps", "1", "--data", "arrays"],
+            cwd=folder, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        self.assertEqual(arrays.returncode, 0, arrays.stderr)
+        self.assertEqual(
+            support.losses(["./native", "--steps", "1"], folder),
+            {0: float(arrays.stdout.split()[-1])},
+        )
 
     def test_no_compiler_is_a_row_with_its_remedy(self) -> None:
         empty = self.place.path / "bin"
@@ -144,6 +286,30 @@ class Native(unittest.TestCase):
             "install a C++ compiler: apt-get install g++",
             raced.out,
         )
+
+    def test_a_compiler_that_is_missing_or_too_old_is_a_row_with_its_remedy(
+        self,
+    ) -> None:
+        old = self.place.write(
+            "old",
+            "#!/bin/sh\n"
+            'if [ "$1" = --version ]; then echo "g++ (old) 7.5.0"; exit 0; fi\n'
+            "echo \"g++: error: unrecognized command line option '-std=c++20'\" >&2; exit 1\n",
+        )
+        old.chmod(0o755)
+        for compiler, told in (
+            (
+                str(old),
+                "g++ (old) 7.5.0 is too old for C++20; install g++ 11 or clang 14",
+            ),
+            ("g++-none", "there is no 'g++-none', which CXX names, in PATH"),
+        ):
+            self.place.variables["CXX"] = compiler
+            recipe = self.place.write("old.toml", support.recipe(BOTH[1:]))
+            raced = self.place.run("parity", recipe)
+            del self.place.variables["CXX"]
+            self.assertEqual(raced.code, 1, raced.err)
+            self.assertIn(f"native: FAILED in stage compile: {told}", raced.out)
 
 
 if __name__ == "__main__":

@@ -174,6 +174,7 @@ struct Case {
   bool train = false;  // its training steps are proven, too
   ir::Scenario scenario = ir::Scenario::kTrain;
   std::optional<ir::Optimizer> optimizer = {};  // else a random one
+  int64_t batch = kBatch;
   GateJob job = {};
   ContenderStart entry = {};
 };
@@ -216,10 +217,10 @@ class OpParity : public ::testing::TestWithParam<Target> {
   std::string prepare(Case& one, tensor::Rng& rng) {
     const ir::Workload& workload = one.workload;
     const std::string& name = one.name;
-    GateJob& job = one.job = {.workload = workload, .rows = 2 * kBatch, .steps = 1, .folder = folder_};
+    GateJob& job = one.job = {.workload = workload, .rows = 2 * one.batch, .steps = 1, .folder = folder_};
     job.training.scenario = one.scenario;
     job.training.optimizer = one.optimizer ? *one.optimizer : random_optimizer(rng);
-    job.training.batch = kBatch;
+    job.training.batch = one.batch;
     job.training.seed = static_cast<uint64_t>(rng.integer(1, 1'000'000));
     job.data = folder_ / (name + ".data.safetensors");
     tensor::NamedTensors data;
@@ -424,10 +425,23 @@ class OpParity : public ::testing::TestWithParam<Target> {
     return cases;
   }
 
+  // The same cases as predictions, for the same worker.
+  void add_predictions(std::vector<Case>& cases) {
+    tensor::Rng rng(static_cast<uint64_t>(seed()) + 4711);
+    for (size_t i = 0, trained = cases.size(); i < trained; ++i) {
+      Case one{.name = "predict_" + cases[i].name,
+               .workload = passes::predicting(cases[i].workload),
+               .scenario = ir::Scenario::kPredict,
+               .batch = cases[i].batch};
+      EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
+      cases.push_back(std::move(one));
+    }
+  }
+
   // One worker of all cases where they have to be compiled.
-  void compile(std::vector<Case>& cases) {
+  void compile(std::vector<Case>& cases, const std::vector<std::string>& flags = {"-O0"}) {
     if (!compiled()) return;
-    CompileJob job{.python = python_, .home = bakeoff_home(), .unoptimised = true};
+    CompileJob job{.python = python_, .home = bakeoff_home(), .flags = flags};
     for (const Case& one : cases) job.sources.push_back(one.entry.script);
     const Compiled compiled = compile_contender(job, [](const std::string&) {});
     ASSERT_FALSE(compiled.failure) << compiled.failure->reason << "\n" << compiled.failure->log_tail;
@@ -492,11 +506,43 @@ TEST_P(OpParity, OpsAndRandomNetworksAreThoseOfTheReferee) {
     for (Case& network : networks(2 * count())) cases.push_back(std::move(network));
     for (Case& one : losses(3 * count())) cases.push_back(std::move(one));
   }
+  if (compact() && predicts(*framework_)) add_predictions(cases);
   compile(cases);
   if (HasFatalFailure()) return;
   prove(cases);
   const bool on_one = emit::setting_or(settings_, "devices", "1") == "1";
-  if (predicts(*framework_) && on_one) predict();
+  if (predicts(*framework_) && on_one && !compact()) predict();
+}
+
+class SanitizedParity : public OpParity {};
+
+// Sizes that divide by nothing, strides that leave places out, groups of one channel, one class: what reads beside an
+// array first.
+constexpr const char* kOdd =
+    "workload odd(x: f32[N,7,13,7], y: i32[N], t: f32[N,5]) {\n"
+    "  a = conv2d(x; weight=a.weight[14,1,3,3], bias=a.bias[14]) stride=3,2 pad=1,0,2,1 groups=7\n"
+    "  r = relu(a)\n"
+    "  p = max_pool2d(r) kernel=2,2 stride=1,1\n"
+    "  u = conv_transpose2d(p; weight=u.weight[14,5,3,2]) stride=3,1 pad=1,0,0,0\n"
+    "  g = global_avg_pool2d(u)\n"
+    "  z = linear(g; weight=z.weight[1,5], bias=z.bias[1])\n"
+    "  one = softmax_cross_entropy(z, y)\n  far = mse(g, t)\n  loss = add(one, far)\n}";
+
+TEST_P(SanitizedParity, OddShapesAndRandomNetworksTouchNothingButTheirOwnMemory) {
+  if (!testing::full_tier()) GTEST_SKIP() << "compiling takes a minute";
+  std::vector<Case> cases = networks(1);
+  tensor::Rng rng(static_cast<uint64_t>(seed()));
+  for (const int64_t batch : {1, 3}) {
+    Case one{.name = fmt::format("odd_{}", batch), .workload = ir::parse(kOdd).value(), .train = true};
+    one.batch = batch;
+    EXPECT_EQ(prepare(one, rng), "");
+    cases.push_back(std::move(one));
+  }
+  add_predictions(cases);
+  compile(cases, {"-O0", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"});
+  if (HasFatalFailure()) return;
+  for (Case& one : cases) one.entry.worker.environment["ASAN_OPTIONS"] = "detect_leaks=0";
+  prove(cases);
 }
 
 class PredictionParity : public OpParity {};
@@ -541,9 +587,13 @@ std::vector<Target> on_devices() {
   return all;
 }
 
+// Programs that need no library: all that they read and write is their own.
+constexpr auto is_native = [](const emit::Framework& framework) { return framework.name == "native"; };
+
 constexpr auto only_predicts = [](const emit::Framework& framework) { return !trains(framework); };
 
 INSTANTIATE_TEST_SUITE_P(Frameworks, PredictionParity, ::testing::ValuesIn(targets(only_predicts)), label);
+INSTANTIATE_TEST_SUITE_P(Frameworks, SanitizedParity, ::testing::ValuesIn(targets(is_native)), label);
 INSTANTIATE_TEST_SUITE_P(Frameworks, DevicesParity, ::testing::ValuesIn(on_devices()), label);
 INSTANTIATE_TEST_SUITE_P(Frameworks, OpParity, ::testing::ValuesIn(targets(trains)), label);
 

@@ -82,6 +82,7 @@ struct Graph {
   LayoutPlan layout;
   std::vector<Value> values = {};  // those of the workload by ValueId, then turned ones
   std::vector<Step> steps = {};
+  std::vector<int> outputs = {};  // of a prediction: values in canonical order
   std::vector<std::string> parameters = {},
                            gradients = {};  // by ParamId: pointers; no gradient where it is empty
   Schedule schedule = {};
@@ -91,6 +92,7 @@ struct Graph {
       {};  // elements of each memory, of numbers and of integers (true)
 
   const ir::Node& node(const Step& step) const { return workload.nodes[static_cast<size_t>(step.node)]; }
+  bool trains() const { return !request.training.predicts(); }
 };
 
 }  // namespace bakeoff::emit::native

@@ -236,6 +236,72 @@ inline Real gelu_tanh_slope(Real x) {
   return (1 + t) / 2 + x * (1 - t * t) * Real{0.7978845608028654} * (1 + Real{0.134145} * x * x) / 2;
 }
 
+// A convolution of volumes of d, h, w, c into od, oh, ow, k with kernels of q, r, s; the rest as in Conv, along D, H, W.
+struct Volume {
+  int64_t d = 1, h = 1, w = 1, c = 1, od = 1, oh = 1, ow = 1, k = 1, q = 1, r = 1, s = 1;
+  int64_t stride_d = 1, stride_h = 1, stride_w = 1, front = 0, top = 0, left = 0;
+  int64_t dilation_d = 1, dilation_h = 1, dilation_w = 1, groups = 1;
+};
+
+// Calls visit(place of y, place of x, first weight of the tap) wherever a tap of a kernel meets a real place.
+template <Volume S, typename Visit>
+void conv3d_taps(const Visit& visit) {
+  for (int64_t p = 0; p < S.od * S.oh * S.ow; ++p) {
+    for (int64_t tap = 0; tap < S.q * S.r * S.s; ++tap) {
+      const int64_t a = p / (S.oh * S.ow) * S.stride_d - S.front + tap / (S.r * S.s) * S.dilation_d;
+      const int64_t i = p / S.ow % S.oh * S.stride_h - S.top + tap / S.s % S.r * S.dilation_h;
+      const int64_t j = p % S.ow * S.stride_w - S.left + tap % S.s * S.dilation_w;
+      if (a < 0 || a >= S.d || i < 0 || i >= S.h || j < 0 || j >= S.w) continue;
+      visit(p * S.k, ((a * S.h + i) * S.w + j) * S.c, tap * S.c / S.groups * S.k);
+    }
+  }
+}
+
+// Calls visit(element of x, first element of y, first weight) for every channel of x at a tap; of y S.k / S.groups
+// elements belong to it, and as many weights.
+template <Volume S, typename Visit>
+void conv3d_channels(const Visit& visit) {
+  constexpr int64_t kIn = S.c / S.groups, kOut = S.k / S.groups;
+  conv3d_taps<S>([&](int64_t to, int64_t from, int64_t weight) {
+    for (int64_t c = 0; c < S.c; ++c)
+      visit(from + c, to + c / kIn * kOut, weight + c % kIn * S.k + c / kIn * kOut);
+  });
+}
+
+// y += x * w.
+template <Volume S>
+void conv3d(int64_t n, const Real* x, const Real* w, Real* y) {
+  for (int64_t image = 0; image < n; ++image, x += S.d * S.h * S.w * S.c, y += S.od * S.oh * S.ow * S.k) {
+    conv3d_channels<S>([&](int64_t from, int64_t to, int64_t weight) {
+      for (int64_t k = 0; k < S.k / S.groups; ++k) y[to + k] += x[from] * w[weight + k];
+    });
+  }
+}
+
+// Of x, from the gradient g of y.
+template <Volume S>
+void conv3d_dx(int64_t n, const Real* g, const Real* w, Real* dx) {
+  for (int64_t image = 0; image < n; ++image, dx += S.d * S.h * S.w * S.c, g += S.od * S.oh * S.ow * S.k) {
+    conv3d_channels<S>([&](int64_t from, int64_t to, int64_t weight) {
+      dx[from] += dot(S.k / S.groups, g + to, w + weight);
+    });
+  }
+}
+
+// Of w: summed over each volume apart, so that a batch loses no more digits than a volume.
+template <Volume S>
+void conv3d_dw(int64_t n, const Real* x, const Real* g, Real* dw) {
+  constexpr int64_t kCount = S.q * S.r * S.s * S.c / S.groups * S.k;
+  static Real own[kCount];
+  for (int64_t image = 0; image < n; ++image, x += S.d * S.h * S.w * S.c, g += S.od * S.oh * S.ow * S.k) {
+    std::fill(own, own + kCount, Real{0});
+    conv3d_channels<S>([&](int64_t from, int64_t to, int64_t weight) {
+      for (int64_t k = 0; k < S.k / S.groups; ++k) own[weight + k] += x[from] * g[to + k];
+    });
+    for (int64_t i = 0; i < kCount; ++i) dw[i] += own[i];
+  }
+}
+
 // A pool of pictures of d, h, w, c into od, oh, ow, c; `front`, `top` and `left` places before them do not exist.
 struct Pool {
   int64_t d = 1, h = 1, w = 1, c = 1, od = 1, oh = 1, ow = 1;
@@ -446,6 +512,17 @@ void batch_norm(int64_t part, int64_t parts, int64_t rows, double eps, double mo
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t c = begin; c < end; ++c)
       y[i * C + c] = (x[i * C + c] - kept[c]) * kept[C + c] * scale[c] + shift[c];
+  }
+}
+
+// By the running moments, which are constants here.
+template <int64_t C>
+void batch_norm_fixed(int64_t rows, double eps, const Real* x, const Real* scale, const Real* shift,
+                      const Real* running_mean, const Real* running_var, Real* y) {
+  static Real slope[C];
+  for (int64_t c = 0; c < C; ++c) slope[c] = scale[c] / std::sqrt(running_var[c] + static_cast<Real>(eps));
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t c = 0; c < C; ++c) y[i * C + c] = (x[i * C + c] - running_mean[c]) * slope[c] + shift[c];
   }
 }
 
@@ -1083,4 +1160,89 @@ void gru_backward(int64_t rows, const Real* x, const Real* w_ih, const Real* w_h
   if (dbias_hh != nullptr) column_sums<kGates>(rows * S.length, of_state, dbias_hh);
   if (dx != nullptr)
     product(rows * S.length, kGates, S.inputs, {spare, kGates, 1}, {w_ih, 1, kGates}, dx, S.inputs);
+}
+
+// log(exp(a) + exp(b)).
+inline double log_add(double a, double b) {
+  const double least = std::min(a, b), most = std::max(a, b);
+  return least == -std::numeric_limits<double>::infinity() ? most : most + std::log1p(std::exp(least - most));
+}
+
+// From how many states of ctc state s is reached: itself, the one before, and the one before that, over a blank between
+// different labels.
+inline int64_t ctc_reach(const int64_t* states, int64_t s) {
+  if (s < 2) return s + 1;
+  return states[s] != 0 && states[s] != states[s - 2] ? 3 : 2;
+}
+
+// A row of ctc in log space (Graves et al. 2006, section 4): its states blank, l1, blank, ..., blank; log_p of each class
+// by frame; log p of all paths up to each state by frame. Gives the number of states.
+template <int64_t T, int64_t C, int64_t L>
+int64_t ctc_paths(const Real* logits, const int32_t* labels, int64_t* states, double* log_p, double* before) {
+  int64_t count = 1;
+  states[0] = 0;
+  for (int64_t i = 0; i < L && labels[i] >= 0; ++i) {
+    states[count++] = labels[i];
+    states[count++] = 0;
+  }
+  for (int64_t t = 0; t < T; ++t) {
+    const double most = static_cast<double>(*std::max_element(logits + t * C, logits + (t + 1) * C));
+    double sum = 0;
+    for (int64_t k = 0; k < C; ++k) sum += std::exp(static_cast<double>(logits[t * C + k]) - most);
+    for (int64_t k = 0; k < C; ++k)
+      log_p[t * C + k] = static_cast<double>(logits[t * C + k]) - most - std::log(sum);
+  }
+  for (int64_t t = 0; t < T; ++t) {
+    for (int64_t s = 0; s < count; ++s) {
+      double sum = t == 0 && s < 2 ? 0 : -std::numeric_limits<double>::infinity();
+      for (int64_t step = 0; t > 0 && step < ctc_reach(states, s); ++step)
+        sum = log_add(sum, before[(t - 1) * count + s - step]);
+      before[t * count + s] = sum + log_p[t * C + states[s]];
+    }
+  }
+  return count;
+}
+
+// log p of the labels: of the paths that end in the last label or in the blank behind it.
+inline double ctc_total(int64_t count, const double* last) {
+  return count == 1 ? last[0] : log_add(last[count - 1], last[count - 2]);
+}
+
+// The sum of -log p(labels) over the rows.
+template <int64_t T, int64_t C, int64_t L>
+double ctc(int64_t rows, const Real* x, const int32_t* labels) {
+  static int64_t states[2 * L + 1];
+  static double log_p[T * C], before[T * (2 * L + 1)];
+  double sum = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t count = ctc_paths<T, C, L>(x + row * T * C, labels + row * L, states, log_p, before);
+    sum -= ctc_total(count, before + (T - 1) * count);
+  }
+  return sum;
+}
+
+// dx = scale (softmax - the share of the labels' paths that have the class in this frame).
+template <int64_t T, int64_t C, int64_t L>
+void ctc_dx(int64_t rows, Real scale, const Real* x, const int32_t* labels, Real* dx) {
+  static int64_t states[2 * L + 1];
+  static double log_p[T * C], before[T * (2 * L + 1)], shares[T * C], behind[2][2 * L + 1];
+  const double never = -std::numeric_limits<double>::infinity();
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t count = ctc_paths<T, C, L>(x + row * T * C, labels + row * L, states, log_p, before);
+    const double total = ctc_total(count, before + (T - 1) * count);
+    std::fill(shares, shares + T * C, 0.0);
+    double *now = behind[0], *earlier = behind[1];  // log p of the rest, from a state of frame t
+    std::fill(now, now + count, never);
+    for (int64_t s = std::max<int64_t>(count - 2, 0); s < count; ++s) now[s] = 0;
+    for (int64_t t = T; t-- > 0; std::swap(now, earlier)) {
+      std::fill(earlier, earlier + count, never);
+      for (int64_t s = 0; s < count; ++s) {
+        shares[t * C + states[s]] += std::exp(before[t * count + s] + now[s] - total);
+        for (int64_t step = 0; step < ctc_reach(states, s); ++step)
+          earlier[s - step] = log_add(earlier[s - step], log_p[t * C + states[s]] + now[s]);
+      }
+    }
+    for (int64_t i = 0; i < T * C; ++i)
+      dx[row * T * C + i] += scale * static_cast<Real>(std::exp(log_p[i]) - shares[i]);
+  }
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/texts.h"
 #include "emit/cpp.h"
 #include "emit/native/ops.h"
 
@@ -77,11 +78,25 @@ void reduced_backward(const Call& c) {
   loops(c.out, c.in(0).sizes, both(c), statements);
 }
 
+std::vector<std::string> frames(const Call& c) {
+  const ir::Shape& x = c.in(0).sizes;
+  return {std::to_string(x[1]), std::to_string(x[2]), std::to_string(c.in(1).sizes[1])};
+}
+void ctc(const Call& c) {
+  c.out.line(fmt::format("{}[0] = static_cast<Real>(ctc<{}>(rows, {}, {}){});", c.y(), join(frames(c), ", "),
+                         c.x(0), c.x(1), mean(c) ? " / static_cast<double>(rows)" : ""));
+}
+void ctc_backward(const Call& c) {
+  call(c, "ctc_dx", frames(c),
+       {"rows", c.g() + (mean(c) ? "[0] / static_cast<Real>(rows)" : "[0]"), c.x(0), c.x(1), c.dx()});
+}
+
 }  // namespace
 
 OpRows loss_rows() {
   const OpRow elements = {reduced, reduced_backward, true, false};
   return {{Op::kSoftmaxCrossEntropy, {cross_entropy, cross_entropy_backward, true, false}},
+          {Op::kCtc, {ctc, ctc_backward, true, false}},
           {Op::kMse, elements},
           {Op::kL1, elements},
           {Op::kBceWithLogits, elements}};

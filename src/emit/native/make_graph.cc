@@ -31,9 +31,17 @@ class Maker {
 
   Graph make() {
     make_values();
-    for (size_t n = 0; n < workload().nodes.size(); ++n) add_node(static_cast<int>(n));
+    find_needed();
+    for (size_t n = 0; n < workload().nodes.size(); ++n) {
+      if (needed_[static_cast<size_t>(workload().output_of(static_cast<int>(n)))])
+        add_node(static_cast<int>(n));
+    }
+    if (!graph_.trains()) {
+      for (const ir::ValueId id : workload().predictions())
+        graph_.outputs.push_back(value(id).order == Order::kCanonical ? id : turned(id, Order::kCanonical));
+    }
     make_parameters();
-    make_gradients();
+    if (graph_.trains()) make_gradients();
     fuse_activations();
     make_packs();
     graph_.schedule = make_schedule(graph_);
@@ -55,6 +63,17 @@ class Maker {
                                .dtype = type.dtype,
                                .sizes = physical_shape(order, type.shape),
                                .order = order});
+    }
+  }
+
+  // A prediction needs what it depends on, a training step everything.
+  void find_needed() {
+    needed_.assign(graph_.values.size(), graph_.trains());
+    if (graph_.trains()) return;
+    for (const ir::ValueId id : workload().predictions()) needed_[static_cast<size_t>(id)] = true;
+    for (size_t n = workload().nodes.size(); n-- > 0;) {
+      if (!needed_[static_cast<size_t>(workload().output_of(static_cast<int>(n)))]) continue;
+      for (const ir::ValueId id : workload().nodes[n].inputs) needed_[static_cast<size_t>(id)] = true;
     }
   }
 
@@ -94,7 +113,7 @@ class Maker {
   void make_parameters() {
     for (const ir::Parameter& p : workload().parameters) {
       const std::string name = names_.name("parameter:" + p.name, identifier(p.name));
-      const bool trained = ir::trainable(p);
+      const bool trained = graph_.trains() && ir::trainable(p);
       graph_.parameters.push_back(name);
       graph_.gradients.push_back(trained ? names_.name("d parameter:" + p.name, "d_" + name) : "");
     }
@@ -141,7 +160,10 @@ class Maker {
     }
     return all;
   }
-  bool shown(int id) const { return id == workload().prediction() || id == workload().loss(); }
+  bool shown(int id) const {
+    if (!graph_.trains()) return std::ranges::count(graph_.outputs, id) > 0;
+    return id == workload().prediction() || id == workload().loss();
+  }
   bool is(const Step& step, ir::Op op) const { return step.node >= 0 && graph_.node(step).op == op; }
   bool multiplies(const Step& step) const { return row(step).packs != nullptr; }
 
@@ -211,6 +233,7 @@ class Maker {
   // `lasts`: to the end of the step, where it is shown.
   void add(const std::string& name, bool whole, const Count& count, Scope fixed, Interval needed,
            bool lasts = false) {
+    if (count.count == 0) return;
     Life life{{.name = name, .whole = whole, .count = count, .scope = fixed}};
     const auto first = static_cast<size_t>(needed.begin), last = static_cast<size_t>(needed.end);
     if (fixed == Scope::kBatch && !lasts && phase_at_[first] == phase_at_[last] && count.rows &&
@@ -266,10 +289,9 @@ class Maker {
       const auto id = static_cast<size_t>(step.output);
       Value& v = graph_.values[id];
       v.summed = summed(s);
-      const bool loss = step.output == workload().loss(),
-                 shown = loss || step.output == workload().prediction();
+      const bool loss = graph_.trains() && step.output == workload().loss();
       add(v.name, v.whole(), count_of(v.sizes),
-          loss && graph_.schedule.adds_up ? Scope::kShare : Scope::kBatch, values[id], shown);
+          loss && graph_.schedule.adds_up ? Scope::kShare : Scope::kBatch, values[id], shown(step.output));
       if (v.gradient.empty()) continue;
       add(v.gradient, false, count_of(v.sizes), summed(s) ? Scope::kShare : Scope::kBatch, gradients[id],
           loss);
@@ -313,6 +335,7 @@ class Maker {
 
   Namer& names_;
   Graph graph_;
+  std::vector<bool> needed_;  // by value of the workload
   std::map<std::pair<int, Order>, int> turned_;
   std::vector<Life> lives_;
   std::vector<std::pair<int64_t, int64_t>>

@@ -18,7 +18,7 @@ Result<Emitted> emit_program(const Request& request) {
     return Error{.message = "native has no initialisers and no order of data of its own",
                  .remedy = "race it in the equalised track: track = \"equalised\""};
   }
-  CHECK_OK(check_eps_form(request.training));
+  if (!request.training.predicts()) CHECK_OK(check_eps_form(request.training));
   TRY(const std::vector<ir::Type> types, ir::infer(request.workload));
   return Emitted{.source = native::program_text(request, types)};
 }
@@ -33,7 +33,7 @@ const Framework& native_framework() {
       .name = "native",
       .title = "native C++",
       .settings = {},
-      .scenarios = {ir::Scenario::kTrain},
+      .scenarios = {ir::Scenario::kTrain, ir::Scenario::kPredict},
       .extension = ".cc",
       .environment = environment,
       .supports = supports,

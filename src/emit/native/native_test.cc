@@ -69,15 +69,26 @@ TEST(Native, KeepsItsOwnNamesApart) {
     EXPECT_TRUE(holds(text, part)) << part << text;
 }
 
-TEST(Native, RefusesByName) {
-  const auto workload = ir::parse(R"(workload m(x: f32[N,1,2,2,2], y: f32[N,1,2,2,2]) {
-    h = conv3d(x; weight=c.weight[1,1,1,1,1])
-    loss = mse(h, y)
+// By running statistics, without dropout; pictures that are given are turned, the loss and its target left out.
+TEST(Native, WritesWhatPredicts) {
+  const auto workload = ir::parse(R"(workload m(x: f32[N,3,4,4], k: i32[N,2], y: f32[N,2,4,4]) {
+    h = conv2d(x; weight=c.weight[2,3,1,1])
+    b = batch_norm(h; weight=b.weight[2], bias=b.bias[2], mean=b.running_mean[2], var=b.running_var[2])
+    d = dropout(b) rate=0.5
+    e = embedding(k; weight=e.weight[7,5])
+    both = join(d, e)
+    loss = mse(both, both)
   })");
   ASSERT_TRUE(workload) << workload.error().text();
-  const auto unknown = native_framework().emit({*workload, kAdam, {}, "train_native.cc"});
-  ASSERT_FALSE(unknown);
-  EXPECT_TRUE(holds(unknown.error().text(), "conv3d")) << unknown.error().text();
+  ir::Training training = kAdam;
+  training.scenario = ir::Scenario::kPredict;
+  training.input_divisor = 255;
+  const auto program = native_framework().emit({*workload, training, {}, "predict_native.cc"});
+  ASSERT_TRUE(program) << program.error().text();
+  expect_golden("native/predict.cc", own(program->source));
+}
+
+TEST(Native, RefusesByName) {
   ir::Training as_is = kAdam;
   as_is.track = ir::Track::kAsIs;
   const auto own = native_framework().emit({*zoo::build("mlp_small"), as_is, {}, "train_native.cc"});

@@ -18,6 +18,10 @@ std::string number(const Call& c, const char* attribute) {
 }
 
 void batch_norm(const Call& c) {
+  if (!c.graph.trains())
+    return call(c, "batch_norm_fixed", {channels(c)},
+                {columns(c).text(), number(c, "eps"), c.x(), c.w("weight"), c.w("bias"), c.w("mean"),
+                 c.w("var"), c.y()});
   call(c, "batch_norm", {channels(c)},
        {"part", "parts", columns(c).text(), number(c, "eps"), number(c, "momentum"), c.x(), c.w("weight"),
         c.w("bias"), c.w("mean"), c.w("var"), c.step.kept, c.y()});
@@ -28,7 +32,7 @@ void batch_norm_backward(const Call& c) {
         c.dw("bias"), c.dx(), c.begins(0) ? "true" : "false"});
 }
 bool first_only(const Call&, size_t i) { return i == 0; }
-Count batch_norm_kept(const Call& c) { return {2 * c.in(0).sizes.back(), false}; }
+Count batch_norm_kept(const Call& c) { return {c.graph.trains() ? 2 * c.in(0).sizes.back() : 0, false}; }
 
 // Rows, and the Stretch of each.
 struct Stretches {

@@ -59,6 +59,7 @@ const OpRow& turn_row();
 
 // Its parts.
 OpRows dense_rows();      // convolutions, linear, embedding, matmul
+OpRows volume_rows();     // convolutions of three axes
 OpRows pointwise_rows();  // element by element, broadcast
 OpRows window_rows();     // pools
 OpRows norm_rows();

@@ -177,7 +177,10 @@ void dropout(const Call& c, const std::string& from, const std::string& to, bool
 }
 bool always(const Call&, size_t) { return true; }
 
-void dropout_forward(const Call& c) { dropout(c, c.x(), c.y(), true); }
+void dropout_forward(const Call& c) {
+  if (c.graph.trains()) return dropout(c, c.x(), c.y(), true);
+  c.out.line(fmt::format("std::copy({0}, {0} + {1}, {2});", c.x(), count_of(c.result().sizes).text(), c.y()));
+}
 void dropout_backward(const Call& c) { dropout(c, c.g(), c.dx(), c.begins(0)); }
 
 void constant(const Call& c) { c.out.line(fmt::format("{}[0] = {};", c.y(), real(c.node().real("value")))); }

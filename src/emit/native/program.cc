@@ -16,8 +16,10 @@
 #include "emit/helpers.h"
 #include "emit/native/make_graph.h"
 #include "emit/native/ops.h"
+#include "emit/native/predictor.h"
 #include "emit/native/update.h"
 #include "emit/updates.h"
+#include "ir/bounds.h"
 #include "ir/dropout.h"
 #include "ir/op_table.h"
 
@@ -49,16 +51,18 @@ const std::string& kernels() {
   return all;
 }
 
-// Everything that a value must not be called.
-std::set<std::string> reserved() {
+// Everything that a value must not be called, among the members of the network or as an argument of a function of C.
+std::set<std::string> reserved(bool in_network = true) {
   std::set<std::string> all = cpp::cpp_words();
   all.merge(helpers().names());
+  all.merge(words("std Tensor Network rows data all library failed error int32_t int64_t"));
+  if (!in_network) return all;
   all.merge(words(
       "std Real kBatch kLearningRate Network parameters gradients arena whole_arena rows table first_row data_rows i j k l m "
       "n p t sum share step updates main argc argv forward backward update train_step predict_step restart load_data Memory Rows "
       "native team lanes pack local sums place begin part parts thread share_of batch_rows pass phase clear add_up more "
       "begin_update clipping squares square kBlock kBlocks kShares kSums kFew blocks "
-      "load_weights set_batch next_batch output output_shape dropout_key dropout_rate dropping masks learning_rate first "
+      "load_weights set_batch next_batch set_data inputs outputs output_names predict batch network library Library failed output output_shape dropout_key dropout_rate dropping masks learning_rate first "
       "second averages factor scale norm square move rate c1 c2 g decay kTrained kDecayed kAll NULL EOF stdin stdout stderr errno assert linux unix INFINITY "
       "NAN M_PI int32_t int64_t uint64_t size_t"));
   return all;
@@ -70,6 +74,7 @@ class Program {
       : request_(request),
         workload_(request.workload),
         names_(reserved()),
+        arguments_(reserved(/*in_network=*/false)),
         graph_(make_graph(request, types, names_)),
         update_(plan_update(graph_)) {
     for (size_t i = 0; i < workload_.inputs.size(); ++i) {
@@ -93,7 +98,8 @@ class Program {
   }
 
  private:
-  bool drops() const { return ir::drops(workload_); }
+  bool trains() const { return graph_.trains(); }
+  bool drops() const { return trains() && ir::drops(workload_); }
   bool used(int value) const {
     return std::ranges::any_of(graph_.steps,
                                [&](const Step& s) { return std::ranges::count(s.inputs, value) > 0; });
@@ -123,6 +129,8 @@ class Program {
   bool read_later(const Step& step, int id) const;
   void print_step(const Step& step);
   void print_output();
+  void print_batch();
+  std::vector<Port> ports(bool outputs);
   std::string tensor_text(int id) const;
   void print_dropout();
   void train_step();
@@ -131,6 +139,7 @@ class Program {
   const Request& request_;
   const ir::Workload& workload_;
   Namer names_;
+  Namer arguments_;  // of functions of C
   Graph graph_;
   Update update_;
   std::vector<size_t> loaded_;     // inputs that something reads
@@ -140,20 +149,23 @@ class Program {
 
 void Program::header() {
   const std::string stem = request_.script_name.substr(0, request_.script_name.rfind('.'));
-  out_.print(R"(// Trains $name$: one program, for which nothing but a C++20 compiler is needed.
+  out_.print(R"(// $what$ $name$: one program, for which nothing but a C++20 compiler is needed.
 //
 //   g++ -std=c++20 -O3 -march=native -fno-math-errno -pthread $stem$.cc -o $stem$
-//   ./$stem$ --data data.safetensors --weights weights.safetensors --steps 100
+//   ./$stem$ --data data.safetensors --weights weights.safetensors $more$
 
 #include <algorithm>
 #include <atomic>
 #include <bit>
+#include <cerrno>
+#include <charconv>
 #include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <immintrin.h>
@@ -167,12 +179,18 @@ void Program::header() {
 #include <utility>
 #include <vector>
 
+#pragma GCC diagnostic ignored "-Wunknown-pragmas"  // ivdep is g++'s own
+
 using Real = float;  // everything is computed in it
 
 constexpr int64_t kBatch = $batch$;
 )",
-             {{"name", workload_.name}, {"stem", stem}, {"batch", std::to_string(request_.training.batch)}});
-  print_constants(out_, request_.training.optimizer);
+             {{"what", trains() ? "Trains" : "Predicts with"},
+              {"more", trains() ? "--steps 100" : "--out outputs.safetensors"},
+              {"name", workload_.name},
+              {"stem", stem},
+              {"batch", std::to_string(request_.training.batch)}});
+  if (trains()) print_constants(out_, request_.training.optimizer);
   out_.blank();
 }
 
@@ -199,7 +217,8 @@ void Program::rows() {
     if (drops()) print_dropout();
     for (const Step& step : graph_.steps) print_step(step);
     print_phases();
-    print_output();
+    trains() ? print_output() : print_outputs(out_, graph_, ports(true));
+    print_batch();
   }
   out_.line("};");
   out_.blank();
@@ -211,7 +230,7 @@ void Program::network() {
     const auto body = out_.indent();
     print_table();
     print_inputs();
-    print_state(out_, request_.training.optimizer);
+    if (trains()) print_state(out_, request_.training.optimizer);
     out_.print(R"(Team team;
 std::vector<Rows> lanes;  // by thread
 
@@ -228,22 +247,31 @@ void load_weights(const std::string& path) {
 )");
     load_data();
     set_batch();
-    print_update(out_, request_.training.optimizer, update_);
+    if (trains()) print_update(out_, request_.training.optimizer, update_);
     print_pass();
-    train_step();
+    if (trains())
+      train_step();
+    else
+      print_prediction(out_, ports(true));
   }
   out_.line("};");
   out_.blank();
 }
 
 void Program::print_parameters() {
-  out_.line(
-      "// Parameters, those that are trained first, and gradients of each share of a batch: when a step has ended, the");
-  out_.line("// first share's are the sum of all.");
-  out_.line(fmt::format("static constexpr int64_t kTrained = {}, kShares = {};", update_.trained,
-                        graph_.schedule.shares));
+  if (trains()) {
+    out_.print(
+        R"(// Parameters, those that are trained first, and gradients of each share of a batch: when a step has ended, the
+// first share's are the sum of all.
+)");
+    out_.line(fmt::format("static constexpr int64_t kTrained = {}, kShares = {};", update_.trained,
+                          graph_.schedule.shares));
+    out_.line("Real* const gradients = allocate<Real>(kShares * kTrained);");
+  } else {
+    out_.line("// Parameters; a batch has shares, which threads work off.");
+    out_.line(fmt::format("static constexpr int64_t kShares = {};", graph_.schedule.shares));
+  }
   out_.line(fmt::format("Real* const parameters = allocate<Real>({});", update_.all));
-  out_.line("Real* const gradients = allocate<Real>(kShares * kTrained);");
   for (const int id : update_.order) {
     const auto p = static_cast<size_t>(id);
     out_.line(fmt::format("Real* const {} = parameters + {};  // {}", graph_.parameters[p], update_.at[p],
@@ -256,8 +284,10 @@ void Program::print_parameters() {
     out_.line(fmt::format("Real* const arena = allocate<Real>({});", size(Scope::kBatch)));
   if (size(Scope::kBatch, true) > 0)
     out_.line(fmt::format("int32_t* const whole_arena = allocate<int32_t>({});", size(Scope::kBatch, true)));
-  out_.line(fmt::format("static constexpr int64_t kSums = {};", size(Scope::kShare)));
-  if (size(Scope::kShare) > 0) out_.line("Real* const sums = allocate<Real>(kShares * kSums);");
+  if (size(Scope::kShare) > 0) {
+    out_.line(fmt::format("static constexpr int64_t kSums = {};", size(Scope::kShare)));
+    out_.line("Real* const sums = allocate<Real>(kShares * kSums);");
+  }
   out_.blank();
 }
 
@@ -316,7 +346,9 @@ void Program::print_places() {
 
 void Program::print_place() {
   out_.line("// Moves to `count` rows, which belong to a share of the batch.");
-  out_.line("void place(int64_t share, int64_t first_row, int64_t count) {");
+  const bool shares = trains() || size(Scope::kShare) > 0;
+  out_.line(
+      fmt::format("void place(int64_t{}, int64_t first_row, int64_t count) {{", shares ? " share" : ""));
   {
     const auto body = out_.indent();
     out_.line("first = first_row, rows = count;");
@@ -378,16 +410,51 @@ void Program::print_table() {
   out_.blank();
 }
 
+// ", {{0, 10, 0}}": what the integers of an input may be; empty: anything.
+std::string ranges_of(const ir::Workload& workload, ir::ValueId input) {
+  if (workload.inputs[static_cast<size_t>(input)].type.dtype == ir::DType::kF32) return "";
+  ir::RowBounds bounds = ir::row_bounds(workload, input);
+  if (!std::ranges::all_of(bounds, [](const auto& bound) { return bound.has_value(); })) return "";
+  if (std::ranges::all_of(bounds, [&](const auto& bound) { return bound == bounds[0]; })) bounds.resize(1);
+  std::vector<std::string> all;
+  for (const auto& bound : bounds)
+    all.push_back(
+        fmt::format("{{{}, {}, {}}}", bound->begin, bound->end, bound->ignored.value_or(bound->begin)));
+  return fmt::format(", {{{}}}", join(all, ", "));
+}
+
 void Program::load_data() {
+  out_.line("// The inputs as files have them: name, sizes of a row.");
+  out_.line("const std::vector<Input> inputs = {");
+  for (const size_t i : loaded_) {
+    const ir::Input& input = workload_.inputs[i];
+    const ir::Shape row(input.type.shape.begin() + 1, input.type.shape.end());
+    cpp::statement(out_, fmt::format("    {{{}, {}{}}},", cpp::quote(input.name), cpp::braces(row),
+                                     ranges_of(workload_, static_cast<int>(i))));
+  }
+  out_.line("};");
+  out_.blank();
   out_.line("void load_data(const std::string& path) {");
+  out_.line("  set_data(load_inputs(path, inputs), path);");
+  if (trains())
+    out_.print(R"(  if (data_rows < kBatch)
+    refuse("'" + path + "' has " + std::to_string(data_rows) + " rows, fewer than one batch",
+           "give at least " + std::to_string(kBatch));
+)");
+  out_.print(R"(}
+
+// `from`: where the tensors come from, for messages.
+void set_data(const std::map<std::string, Tensor>& tensors, const std::string& from) {
+)");
   {
     const auto body = out_.indent();
-    out_.line("const auto tensors = load_safetensors(path);");
+    out_.line("check_inputs(from, tensors, inputs);");
+    out_.line("data_rows = tensors.at(inputs[0].name).shape[0];");
+    out_.line("first_row = 0;");
     for (const size_t i : loaded_) {
       const ir::Input& input = workload_.inputs[i];
       const Value& v = value(static_cast<int>(i));
       const std::string name = cpp::quote(input.name);
-      if (i == loaded_[0]) out_.line(fmt::format("data_rows = tensors.at({}).shape.at(0);", name));
       std::string read = v.whole() ? fmt::format("numbers<int32_t>(tensors, {})", name)
                                    : fmt::format("scaled(tensors, {}, {})", name,
                                                  python_real(request_.training.input_divisor));
@@ -400,8 +467,6 @@ void Program::load_data() {
       }
       cpp::statement(out_, fmt::format("{} = {};", data_[i], read));
     }
-    out_.line(
-        "if (data_rows < kBatch) throw std::runtime_error(\"the data has fewer rows than one batch\");");
   }
   out_.line("}");
   out_.blank();
@@ -424,7 +489,7 @@ void Program::set_batch() {
 // In the order of the file; a partial last batch is left out.
 void next_batch() {
   if (first_row + kBatch > data_rows) first_row = 0;
-  set_batch(first_row, kBatch);
+  set_batch(first_row, std::min(kBatch, data_rows));
   first_row += kBatch;
 }
 
@@ -433,12 +498,10 @@ std::vector<Tensor> batch() {
   lanes[0].place(0, 0, rows);
   return lanes[0].batch();
 }
-Tensor output() {
-  lanes[0].place(0, 0, rows);
-  return lanes[0].output();
-}
-
 )");
+  const char* const type = trains() ? "Tensor output" : "std::map<std::string, Tensor> outputs";
+  const char* const name = trains() ? "output" : "outputs";
+  out_.line(fmt::format("{}() {{\n  lanes[0].place(0, 0, rows);\n  return lanes[0].{}();\n}}\n", type, name));
 }
 
 // "tensor_of(std::vector<Real>(x, x + rows * 9), {rows, 9})", with its axes in canonical order.
@@ -539,7 +602,10 @@ void Program::print_output() {
   }
   out_.line("}");
   out_.blank();
-  out_.line("// The inputs, likewise.");
+}
+
+void Program::print_batch() {
+  out_.line("// The inputs of these rows, axes as files have them.");
   out_.line("std::vector<Tensor> batch() const {");
   std::vector<std::string> all;
   for (const size_t i : loaded_) all.push_back(tensor_text(static_cast<int>(i)));
@@ -565,13 +631,17 @@ void each(int64_t thread, int64_t most, const Act& act) {
   }
 }
 
-// Loss and gradients of the present batch: what one thread does for them.
-void pass(int64_t thread) {
-  for (int64_t share = thread; share < kShares; share += team.size()) {
+)");
+  out_.line(trains() ? "// Loss and gradients of the present batch: what one thread does for them."
+                     : "// The prediction for the present batch: what one thread does for it.");
+  out_.line("void pass(int64_t thread) {");
+  if (trains()) {
+    out_.print(R"(  for (int64_t share = thread; share < kShares; share += team.size()) {
     std::fill_n(gradients + share * kTrained, kTrained, Real{0});
 )");
-  if (size(Scope::kShare) > 0) out_.line("    std::fill_n(sums + share * kSums, kSums, Real{0});");
-  out_.line("  }");
+    if (size(Scope::kShare) > 0) out_.line("    std::fill_n(sums + share * kSums, kSums, Real{0});");
+    out_.line("  }");
+  }
   for (size_t p = 0; p < plan.phases.size(); ++p) {
     const Phase& phase = plan.phases[p];
     if (phase.waits) out_.line("  team.wait();");
@@ -589,9 +659,19 @@ void pass(int64_t thread) {
                             phase.extent == Extent::kFew ? std::to_string(plan.few) : "rows", call));
     }
   }
-  const Value& loss = value(workload_.loss());
   out_.line("}");
   out_.blank();
+  if (!trains()) {
+    out_.print(R"(// The prediction for the present batch.
+void forward() {
+  for (Rows& lane : lanes) lane.place(0, 0, rows);
+  team.run([this](int64_t thread) { pass(thread); });
+}
+
+)");
+    return;
+  }
+  const Value& loss = value(workload_.loss());
   if (plan.shares > 1) {
     out_.print(R"(// Adds up the gradients of all shares, from `begin` to `end`.
 void add_up(int64_t begin, int64_t end) {
@@ -649,25 +729,46 @@ void Program::train_step() {
 )");
 }
 
+std::vector<Port> Program::ports(bool outputs) {
+  std::vector<Port> all;
+  const std::vector<ir::ValueId> predicted = workload_.predictions();
+  for (size_t i = 0; i < (outputs ? predicted.size() : loaded_.size()); ++i) {
+    const ir::ValueId id = outputs ? predicted[i] : static_cast<ir::ValueId>(loaded_[i]);
+    const ir::Type& type = graph_.types[static_cast<size_t>(id)];
+    const std::string& own = workload_.value_name(id);
+    all.push_back({.name = outputs && predicted.size() == 1 ? "output" : own,
+                   .variable = arguments_.name(own, identifier(own)),
+                   .whole = type.dtype != ir::DType::kF32,
+                   .row = ir::Shape(type.shape.begin() + 1, type.shape.end())});
+  }
+  return all;
+}
+
 void Program::main() {
+  if (!trains()) return print_predictor(out_, request_.training, ports(false), ports(true));
   out_.print(R"(int main(int argc, char** argv) try {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const int64_t steps = std::stoll(option(argc, argv, "--steps", "100"));
-  const std::string out = option(argc, argv, "--out", "");
-  const std::string threads = option(argc, argv, "--threads", "");
-  static Network network(threads.empty() ? default_threads() : std::max(std::stoll(threads), 1ll));
-  network.load_weights(option(argc, argv, "--weights", "weights.safetensors"));
-  network.load_data(option(argc, argv, "--data", "data.safetensors"));
+  const auto given = options(argc, argv,
+                             {{"--data", "data.safetensors"},
+                              {"--weights", "weights.safetensors"},
+                              {"--steps", "100"},
+                              {"--threads", "0"},
+                              {"--out", ""}});
+  const int64_t steps = whole_number(given, "--steps"), threads = whole_number(given, "--threads");
+  static Network network(threads > 0 ? threads : default_threads());
+  network.load_weights(given.at("--weights"));
+  network.load_data(given.at("--data"));
   std::signal(SIGINT, interrupt);
   for (int64_t step = 0; step < steps && interrupted() == 0; ++step) {
     network.next_batch();
     const double loss = static_cast<double>(network.train_step());
     if (step % 10 == 0) std::printf("step %5d  loss %.6f\n", static_cast<int>(step), loss);
   }
+  const std::string out = given.at("--out");
   if (!out.empty()) save_parameters(out, network.table, network.parameters);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+  return 2;
 }
 )");
 }

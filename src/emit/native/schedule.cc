@@ -68,7 +68,7 @@ class Planner {
       plan_.adds_up = true;
       return Extent::kFew;
     }
-    if (step.node >= 0 && graph_.node(step).op == Op::kBatchNorm) return Extent::kChannels;
+    if (step.node >= 0 && graph_.node(step).op == Op::kBatchNorm && graph_.trains()) return Extent::kChannels;
     if (along_rows(step) || !by_rows(result)) return Extent::kBatch;
     for (const int id : step.inputs) {
       const Value& read = value(id);

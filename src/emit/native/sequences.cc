@@ -33,7 +33,7 @@ std::string heads(const Call& c) {
   return text + "}";
 }
 std::vector<std::string> attention_arguments(const Call& c) {
-  const double rate = c.node().real("rate");
+  const double rate = c.graph.trains() ? c.node().real("rate") : 0;
   return {"first",
           "rows",
           rate > 0 ? fmt::format("dropout_key({})", c.step.node) : "0",

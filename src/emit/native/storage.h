@@ -1,16 +1,12 @@
 #pragma once
 
-// Files, arguments and the order of numbers in programs: all that is not arithmetic.
+// Numbers as files have them and as programs hold them: types, shapes, the order of axes. files.h reads and writes them.
 
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -23,72 +19,6 @@ struct Tensor {
   std::vector<int64_t> shape;
   std::vector<char> bytes;
 };
-
-// What stands between `open` and `close` in an entry of the header below.
-inline std::string field(const std::string& entry, const std::string& open, char close) {
-  const size_t begin = entry.find(open) + open.size(), end = entry.find(close, begin);
-  if (begin < open.size() || end == std::string::npos)
-    throw std::runtime_error("no " + open + " in " + entry);
-  return entry.substr(begin, end - begin);
-}
-
-// A safetensors file: 8 bytes with the length of a JSON header, the header
-// {"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}, then the tensors' bytes.
-inline std::map<std::string, Tensor> load_safetensors(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  uint64_t length = 0;
-  file.read(reinterpret_cast<char*>(&length), sizeof length);
-  if (!file || length > 100'000'000) throw std::runtime_error(path + " is not there, or no safetensors file");
-  std::string header(length, ' ');
-  file.read(header.data(), static_cast<std::streamsize>(length));
-  std::map<std::string, Tensor> tensors;
-  for (size_t at = 1; at < header.size() && header[at] == '"';) {
-    const size_t colon = header.find("\":{", at), end = header.find('}', colon);
-    if (end == std::string::npos) throw std::runtime_error("the header of " + path + " is damaged");
-    const std::string name = header.substr(at + 1, colon - at - 1), entry = header.substr(colon, end - colon);
-    at = end + 2;  // behind "},"
-    if (name == "__metadata__") continue;
-    Tensor& tensor = tensors[name];
-    tensor.dtype = field(entry, "\"dtype\":\"", '"');
-    std::stringstream sizes(field(entry, "\"shape\":[", ']'));
-    for (std::string size; std::getline(sizes, size, ',');) tensor.shape.push_back(std::stoll(size));
-    std::stringstream range(field(entry, "\"data_offsets\":[", ']'));
-    int64_t begin = 0, last = 0;
-    char comma = 0;
-    range >> begin >> comma >> last;
-    if (begin < 0 || last < begin) throw std::runtime_error("the header of " + path + " is damaged");
-    tensor.bytes.resize(static_cast<size_t>(last - begin));
-    file.seekg(static_cast<std::streamoff>(8 + length) + begin);
-    file.read(tensor.bytes.data(), last - begin);
-  }
-  if (!file) throw std::runtime_error(path + " ends before its data");
-  return tensors;
-}
-
-// The file appears under its name when it is complete.
-inline void save_safetensors(const std::string& path, const std::map<std::string, Tensor>& tensors) {
-  std::string header = "{";
-  size_t at = 0;
-  for (const auto& [name, tensor] : tensors) {
-    std::string shape;
-    for (const int64_t size : tensor.shape) shape += (shape.empty() ? "" : ",") + std::to_string(size);
-    header += (header.size() > 1 ? ",\"" : "\"") + name + "\":{\"dtype\":\"" + tensor.dtype +
-              "\",\"shape\":[" + shape + "],\"data_offsets\":[" + std::to_string(at) + "," +
-              std::to_string(at + tensor.bytes.size()) + "]}";
-    at += tensor.bytes.size();
-  }
-  header += "}";
-  header.resize((header.size() + 7) / 8 * 8, ' ');
-  const uint64_t length = header.size();
-  std::ofstream file(path + ".part", std::ios::binary);
-  file.write(reinterpret_cast<const char*>(&length), sizeof length);
-  file.write(header.data(), static_cast<std::streamsize>(length));
-  for (const auto& [name, tensor] : tensors)
-    file.write(tensor.bytes.data(), static_cast<std::streamsize>(tensor.bytes.size()));
-  file.close();
-  if (!file || std::rename((path + ".part").c_str(), path.c_str()) != 0)
-    throw std::runtime_error("cannot write " + path);
-}
 
 // The numbers of one dtype, as another type.
 template <typename From, typename To>
@@ -154,44 +84,9 @@ struct Parameter {
   bool trained = true;
 };
 
-inline void load_parameters(const std::string& path, const std::vector<Parameter>& table, Real* parameters) {
-  const auto tensors = load_safetensors(path);
-  for (const Parameter& p : table) {
-    const std::vector<Real> values = turned(numbers<Real>(tensors, p.name), p.view, p.perm);
-    if (static_cast<int64_t>(values.size()) != p.count)
-      throw std::runtime_error(p.name + " has another size");
-    std::copy(values.begin(), values.end(), parameters + p.at);
-  }
-}
-
 // The numbers of a parameter, its gradient or the like, as files have them.
 inline std::vector<Real> canonical(const Parameter& p, const Real* values) {
   return turned(std::vector<Real>(values + p.at, values + p.at + p.count), p.view, p.perm, true);
-}
-
-inline void save_parameters(const std::string& path, const std::vector<Parameter>& table,
-                            const Real* parameters) {
-  std::map<std::string, Tensor> tensors;
-  for (const Parameter& p : table) tensors[p.name] = tensor_of(canonical(p, parameters), p.shape);
-  save_safetensors(path, tensors);
-}
-
-// An input with real numbers, of which a file has bytes or the like: divided, in float32.
-inline std::vector<Real> scaled(const std::map<std::string, Tensor>& tensors, const std::string& name,
-                                float divisor) {
-  std::vector<Real> values;
-  for (const float value : numbers<float>(tensors, name))
-    values.push_back(static_cast<Real>(value / divisor));
-  return values;
-}
-
-// The value behind an option; `otherwise` where it is not given.
-inline std::string option(int argc, char** argv, const std::string& name, const std::string& otherwise) {
-  for (int i = 1; i < argc; i += 2) {
-    if (i + 1 == argc) throw std::runtime_error(std::string(argv[i]) + " needs a value");
-    if (name == argv[i]) return argv[i + 1];
-  }
-  return otherwise;
 }
 
 // Whether Ctrl-C was pressed: the loop ends after its step.

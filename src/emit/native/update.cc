@@ -130,7 +130,7 @@ void print_update(CodeWriter& out, const Optimizer& o, const Update& plan) {
     const bool there = name == std::string("first") ? remembers_first(o) : remembers_second(o);
     if (there) out.line(fmt::format("  std::fill({0}, {0} + kTrained, Real{{0}});", name));
   }
-  out.print("  updates = 0;\n  pack(0, 1);\n}\n\n");
+  out.print("  updates = 0;\n}\n\n");
   if (o.schedule.varies()) print_learning_rate_cpp(out, o);
   if (o.clip_norm != 0) print_norm(out);
   out.line("// What an update needs to know beforehand.");

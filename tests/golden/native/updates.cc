@@ -3,8 +3,8 @@ struct Memory {
   // Parameters, those that are trained first, and gradients of each share of a batch: when a step has ended, the
   // first share's are the sum of all.
   static constexpr int64_t kTrained = 14218, kShares = 2;
-  Real* const parameters = allocate<Real>(14218);
   Real* const gradients = allocate<Real>(kShares * kTrained);
+  Real* const parameters = allocate<Real>(14218);
   Real* const fc1_weight = parameters + 0;  // [128,100]
   Real* const fc2_weight = parameters + 12800;  // [10,128]
   Real* const fc1_bias = parameters + 14080;  // [128]
@@ -110,7 +110,7 @@ struct Rows : Memory {
     return tensor_of(std::vector<Real>(logits, logits + rows * 10), {rows, 10});
   }
 
-  // The inputs, likewise.
+  // The inputs of these rows, axes as files have them.
   std::vector<Tensor> batch() const {
     return {tensor_of(std::vector<Real>(x, x + rows * 100), {rows, 100}),
             tensor_of(std::vector<int32_t>(y, y + rows), {rows})};
@@ -150,12 +150,26 @@ struct Network : Memory {
     pack(0, 1);
   }
 
+  // The inputs as files have them: name, sizes of a row.
+  const std::vector<Input> inputs = {
+      {"x", {100}},
+      {"y", {}, {{0, 10, 0}}},
+  };
+
   void load_data(const std::string& path) {
-    const auto tensors = load_safetensors(path);
-    data_rows = tensors.at("x").shape.at(0);
+    set_data(load_inputs(path, inputs), path);
+    if (data_rows < kBatch)
+      refuse("'" + path + "' has " + std::to_string(data_rows) + " rows, fewer than one batch",
+             "give at least " + std::to_string(kBatch));
+  }
+
+  // `from`: where the tensors come from, for messages.
+  void set_data(const std::map<std::string, Tensor>& tensors, const std::string& from) {
+    check_inputs(from, tensors, inputs);
+    data_rows = tensors.at(inputs[0].name).shape[0];
+    first_row = 0;
     x_data = scaled(tensors, "x", 1.0);
     y_data = numbers<int32_t>(tensors, "y");
-    if (data_rows < kBatch) throw std::runtime_error("the data has fewer rows than one batch");
   }
 
   void set_batch(int64_t first, int64_t count) {
@@ -170,7 +184,7 @@ struct Network : Memory {
   // In the order of the file; a partial last batch is left out.
   void next_batch() {
     if (first_row + kBatch > data_rows) first_row = 0;
-    set_batch(first_row, kBatch);
+    set_batch(first_row, std::min(kBatch, data_rows));
     first_row += kBatch;
   }
 
@@ -180,15 +194,14 @@ struct Network : Memory {
     return lanes[0].batch();
   }
   Tensor output() {
-    lanes[0].place(0, 0, rows);
-    return lanes[0].output();
-  }
+  lanes[0].place(0, 0, rows);
+  return lanes[0].output();
+}
 
   // The optimizer as it was before the first update.
   void restart() {
     std::fill(first, first + kTrained, Real{0});
     updates = 0;
-    pack(0, 1);
   }
 
   // That of a step; steps are counted from 0.
@@ -323,20 +336,25 @@ struct Network : Memory {
 
 int main(int argc, char** argv) try {
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const int64_t steps = std::stoll(option(argc, argv, "--steps", "100"));
-  const std::string out = option(argc, argv, "--out", "");
-  const std::string threads = option(argc, argv, "--threads", "");
-  static Network network(threads.empty() ? default_threads() : std::max(std::stoll(threads), 1ll));
-  network.load_weights(option(argc, argv, "--weights", "weights.safetensors"));
-  network.load_data(option(argc, argv, "--data", "data.safetensors"));
+  const auto given = options(argc, argv,
+                             {{"--data", "data.safetensors"},
+                              {"--weights", "weights.safetensors"},
+                              {"--steps", "100"},
+                              {"--threads", "0"},
+                              {"--out", ""}});
+  const int64_t steps = whole_number(given, "--steps"), threads = whole_number(given, "--threads");
+  static Network network(threads > 0 ? threads : default_threads());
+  network.load_weights(given.at("--weights"));
+  network.load_data(given.at("--data"));
   std::signal(SIGINT, interrupt);
   for (int64_t step = 0; step < steps && interrupted() == 0; ++step) {
     network.next_batch();
     const double loss = static_cast<double>(network.train_step());
     if (step % 10 == 0) std::printf("step %5d  loss %.6f\n", static_cast<int>(step), loss);
   }
+  const std::string out = given.at("--out");
   if (!out.empty()) save_parameters(out, network.table, network.parameters);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "%s\n", error.what());
-  return 1;
+  return 2;
 }
