@@ -185,6 +185,8 @@ struct Framework {
   std::map<std::string, std::string> cpu_variables = {};
   std::vector<Variable> watched_variables = {};  // that a user may have set
   Faults faults = {};
+  // Its program is the workload alone, without a library: what a machine can do, which frameworks are held against.
+  bool limit = false;
   std::map<std::string, std::string> lacks = {};  // settings of others that it does not have, and why
 };
 

@@ -321,6 +321,13 @@ TEST(Summarise, WhoeverLooksHopelessTwiceIsRankedLastWithABound) {
               Contains(HasSubstr("crawls: its fastest step in 2 fresh processes took 1.02e+04 times")));
 }
 
+TEST(Summarise, HoldsFrameworksAgainstTheNativeLimit) {
+  HandMade run({"torch", "native"});
+  run.manifest.contenders[1].framework = "native";
+  run.race({{"torch", 8.4}, {"native", 4}}, 10);
+  EXPECT_THAT(run.summary().notes, Contains(HasSubstr("Times as long as it takes: torch 2.1")));
+}
+
 TEST(Summarise, WhoeverIsOutByAThirdIsBehindThatOne) {
   HandMade run({"a", "b", "c"});
   // a leads; c met it in one heat only, and b in eight, where it was surely slower than b.

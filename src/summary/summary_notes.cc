@@ -11,6 +11,7 @@
 #include "emit/all/frameworks.h"
 #include "evidence/evidence.h"
 #include "records/controls.h"
+#include "summary/pair_ratios.h"
 #include "table/numbers.h"
 #include "worker/grants.h"
 
@@ -86,6 +87,30 @@ void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vec
       "The time of {1} comes from {0} confirmation heats that did not influence the ranking. Every "
       "other time is the leader's time multiplied by the ratio of the race.",
       confirmed_heats(trials), join(again, ", ")));
+}
+
+// How far every framework is from the workload as plain C++.
+void add_native_limit(const Summary& s, std::vector<std::string>& notes) {
+  const auto limit = std::ranges::find_if(s.ranked, [](const Row& row) {
+    const emit::Framework* framework = emit::find_framework(row.contender.framework);
+    return framework != nullptr && framework->limit && !row.at_least;
+  });
+  if (limit == s.ranked.end()) return;
+  const PairRatios pairs(s);
+  std::vector<std::string> all;
+  for (const Row& row : s.ranked) {
+    if (row.contender.id == limit->contender.id) continue;
+    const auto pair = pairs.between(row.contender.id, limit->contender.id);
+    if (!pair) continue;
+    all.push_back(pair->bound ? fmt::format("{} at least {}", row.contender.id, table::times(pair->ratio.low))
+                              : fmt::format("{} {} {}", row.contender.id, table::times(pair->ratio.value),
+                                            table::interval(pair->ratio, table::times)));
+  }
+  if (!all.empty())
+    notes.push_back(fmt::format(
+        "The native limit: {} is this workload as one program of plain C++, compiled for this machine. "
+        "Times as long as it takes: {}.",
+        limit->contender.id, join(all, "; ")));
 }
 
 // Some frameworks do work between epochs; if epochs are short, that is a large part of every step.
@@ -294,6 +319,7 @@ std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe
                                   const std::vector<Parity>& parities, const std::vector<Trial>& trials) {
   std::vector<std::string> notes;
   add_limit_note(s, notes);
+  add_native_limit(s, notes);
   add_host_notes(s, notes);
   add_promise_notes(s, notes);
   add_remarks(s, notes);

@@ -40,6 +40,7 @@ const Framework& native_framework() {
       .emit = emit_program,
       .unbiased_running_var = unbiased_running_var,
       .proof_s = 3,
+      .limit = true,
   };
   return framework;
 }
