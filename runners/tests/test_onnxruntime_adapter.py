@@ -173,6 +173,40 @@ GELUS = {
 }
 
 
+def test_an_error_of_the_script_is_not_taken_for_a_missing_kernel(
+    tmp_path: Path,
+) -> None:
+    mine = adapter()
+    asked = request(tmp_path, dtype="float64")
+    wrong = 'raise ValueError("a step of mine")\n    return session.run'
+    text = asked.script.read_text()
+    asked.script.write_text(text.replace("return session.run", wrong))
+    mine.build(asked)
+    with pytest.raises(ValueError, match="a step of mine"):
+        mine.parity(ParityRequest(0, 2, None))
+
+
+def test_an_lstm_in_double_is_by_the_reference(tmp_path: Path) -> None:
+    nodes = (
+        'helper.make_node("Unsqueeze", ["x", "axes"], ["row"]), '
+        'helper.make_node("LSTM", ["row", "w", "r"], ["y"], hidden_size=1)'
+    )
+    more = (
+        'w = numpy_helper.from_array(np.ones((1, 4, 3), real), "w")\n'
+        '    r = numpy_helper.from_array(np.ones((1, 4, 1), real), "r")\n'
+        '    axes = numpy_helper.from_array(np.array([0]), "axes")\n'
+    )
+    asked = request(tmp_path, nodes, dtype="float64")
+    text = asked.script.read_text()
+    begin = text.index("w = numpy_helper")
+    text = text[:begin] + more + text[text.index("    nodes = ") :]
+    asked.script.write_text(text.replace("[w])", "[w, r, axes])"))
+    mine = adapter()
+    assert mine.build(asked)["computed_by"] == "onnxruntime"
+    output = mine.parity(ParityRequest(0, 2, None))["output"]
+    assert output.dtype == np.float64 and np.isfinite(output).all()
+
+
 @pytest.mark.parametrize("form", GELUS)
 def test_gelu_is_double_in_double(tmp_path: Path, form: str) -> None:
     nodes = f"{GEMM.replace('y', 'h')}, {node('Gelu', 'h', 'y', approximate=form)}"

@@ -21,12 +21,17 @@ struct Error {
   std::string remedy = {};
 
   // "where: message", and the remedy on a second line; empty parts are left out.
-  std::string text() const {
+  std::string text() const { return with_remedy("\n  "); }
+  // The same on one line, for a row of a table: "where: message; remedy".
+  std::string line() const { return with_remedy("; "); }
+  bool operator==(const Error&) const = default;
+
+ private:
+  std::string with_remedy(const char* between) const {
     std::string all = where.empty() ? message : where + ": " + message;
-    if (!remedy.empty()) all += "\n  " + remedy;
+    if (!remedy.empty()) all += between + remedy;
     return all;
   }
-  bool operator==(const Error&) const = default;
 };
 
 template <typename T>

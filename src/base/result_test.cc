@@ -34,5 +34,11 @@ TEST(Error, TextNamesPlaceAndRemedy) {
   EXPECT_EQ(Error{.message = "plain"}.text(), "plain");
 }
 
+TEST(Error, LineJoinsWhatIsThere) {
+  EXPECT_EQ(half(1).error().line(), "f:1: odd; use an even number");
+  EXPECT_EQ((Error{.message = "odd", .remedy = "use an even number"}.line()), "odd; use an even number");
+  EXPECT_EQ(Error{.message = "plain"}.line(), "plain");
+}
+
 }  // namespace
 }  // namespace bakeoff

@@ -52,6 +52,10 @@ inline std::vector<std::string> split_trimmed(std::string_view text, std::string
   return parts;
 }
 
+// A name that others have chosen, as that of a file: letters, digits, '-', '_' and '.' stay, each other byte becomes '_',
+// and 80 of them are the most.
+std::string plain_name(std::string_view name);
+
 // The lines of `text`; the newline at its end begins none.
 inline std::vector<std::string> lines_of(std::string_view text) {
   std::vector<std::string> lines = split(text, "\n");

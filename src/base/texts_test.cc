@@ -26,6 +26,12 @@ TEST(Texts, HaveLines) {
   EXPECT_THAT(lines_of(""), IsEmpty());
 }
 
+TEST(Texts, NamesOfOthersLeadNowhere) {
+  EXPECT_EQ(plain_name("../../etc/x y"), ".._.._etc_x_y");
+  EXPECT_EQ(plain_name("a-b_c.1"), "a-b_c.1");
+  EXPECT_EQ(plain_name(std::string(500, 'x')).size(), 80u);
+}
+
 TEST(Texts, AreJoined) {
   EXPECT_EQ(join(std::vector<std::string>{"a", "", "b"}, ", "), "a, , b");
   EXPECT_EQ(join(std::vector<std::string>{}, ", "), "");

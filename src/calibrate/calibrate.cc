@@ -250,10 +250,7 @@ std::vector<Candidate> allocator_candidates(const Controls& base, const Machine&
     Controls other = base;
     other.allocator = name;
     const auto library = allocator_library(name, machine.root);
-    all.push_back({name, other,
-                   !library ? library.error().message + "; " + library.error().remedy
-                   : quick  ? "left out by --quick"
-                            : ""});
+    all.push_back({name, other, !library ? library.error().line() : quick ? "left out by --quick" : ""});
   }
   return all;
 }

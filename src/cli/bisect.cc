@@ -57,14 +57,15 @@ Header header_of(const BisectOptions& options) {
           {"versions", Header::array()}};
 }
 
-VersionRequest asked_for(const Header& header, const fs::path& config) {
+VersionRequest asked_for(const Header& header, const fs::path& config, const TimeBudget& time) {
   return {.target = header.at("target"),
           .repo = header.at("repo").get<std::string>(),
           .build = header.at("build"),
           .python = header.at("python").get<std::string>(),
           .framework = header.at("framework"),
           .arguments = header.at("arguments"),
-          .config = config};
+          .config = config,
+          .time = time};
 }
 
 Status add_commits(Header& header, const BisectOptions& options) {
@@ -149,6 +150,7 @@ class Checkouts {
 
 Result<rg::BisectOutcome> searched(const BisectOptions& options, const fs::path& config,
                                    const Progress& progress) {
+  const TimeBudget time(options.budget_s);
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
   TRY(const TemporaryFolder scratch, TemporaryFolder::make("explain"));
   const fs::path named = options.resume.empty() ? options.out : options.resume;
@@ -161,10 +163,10 @@ Result<rg::BisectOutcome> searched(const BisectOptions& options, const fs::path&
                               .contender = header.at("contender")};
     for (const Header& one : header.at("versions"))
       outcome.versions.push_back({one.at("name"), one.at("detail")});
-    Checkouts checkouts(header, asked_for(header, config),
+    Checkouts checkouts(header, asked_for(header, config, time),
                         {.runner = runner, .folder = scratch.path(), .whole = header.at("whole")}, progress);
     const auto make = [&](size_t base, size_t head) { return checkouts.pair(base, head); };
-    CHECK_OK(rg::bisect(outcome, file, make, progress));
+    CHECK_OK(rg::bisect(outcome, file, make, progress, time));
     return outcome;
   } catch (const Header::exception& wrong) {
     return Error{.message = fmt::format("the record of the search lacks something: {}", wrong.what()),
@@ -200,7 +202,9 @@ void add_probe_options(CLI::App& sub, BisectOptions& options) {
   add_share(sub, "--margin", options.margin, 10, "slower by less than this is nothing to find; default 2%");
   add_share(sub, "--alpha", options.alpha, 0.5,
             "largest share of named commits that are not slower than their parent by the margin; default 1%");
-  add_time(sub, options.budget_s, "time of all races and builds together; default 60m");
+  add_budget(
+      sub, [&options](const Budget& budget) { options.budget_s = 60 * budget.minutes; }, kTime,
+      "time of the whole command, checkouts and builds included; default 60m");
   sub.add_option("--contender", options.contender,
                  "of a recipe: id of the contender that is searched for; default the one that regressed most")
       ->type_name("ID");

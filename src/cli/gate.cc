@@ -59,14 +59,15 @@ Status add_step_summary(const std::string& text) {
   return Done{};
 }
 
-VersionRequest request_of(const GateOptions& options, const fs::path& config) {
+VersionRequest request_of(const GateOptions& options, const fs::path& config, const TimeBudget& time) {
   return {.target = options.target,
           .repo = options.repo,
           .build = options.build,
           .python = options.python,
           .framework = options.framework,
           .arguments = options.arguments,
-          .config = config};
+          .config = config,
+          .time = time};
 }
 
 std::optional<rg::Metric> metric_of(const GateOptions& options) {
@@ -76,7 +77,7 @@ std::optional<rg::Metric> metric_of(const GateOptions& options) {
 
 Result<rg::Outcome> gated(const GateOptions& options, const fs::path& config, const Progress& progress) {
   const TimeBudget time(options.budget_s);
-  const VersionRequest request = request_of(options, config);
+  const VersionRequest request = request_of(options, config, time);
   TRY(const fs::path runner, unpack_runner(bakeoff_home()));
   TRY(const TemporaryFolder scratch, TemporaryFolder::make("explain"));
   TRY(Version base, find_version("base", options.base, request, progress));
@@ -86,11 +87,8 @@ Result<rg::Outcome> gated(const GateOptions& options, const fs::path& config, co
                       .target = options.target.empty() ? options.head : options.target,
                       .metric = metric_of(options),
                       .settings = {options.margin, options.alpha, options.budget_s}};
-  const RaceTools tools{.runner = runner,
-                        .folder = scratch.path(),
-                        .whole = options.whole,
-                        .budget_s = options.budget_s,
-                        .metric = outcome.metric};
+  const RaceTools tools{
+      .runner = runner, .folder = scratch.path(), .whole = options.whole, .metric = outcome.metric};
   TRY(const auto pair, version_pair(std::make_shared<Version>(std::move(base)),
                                     std::make_shared<Version>(std::move(head)), request, tools, progress));
   CHECK_OK(rg::race(*pair, outcome, progress, time));
@@ -159,7 +157,9 @@ void add_race_options(CLI::App& sub, GateOptions& options) {
   add_share(
       sub, "--alpha", options.alpha, 0.5,
       "largest share of red gates among versions that are not slower by more than the margin; default 1%");
-  add_time(sub, options.budget_s, "time of the race, checkouts and builds not counted; default 10m");
+  add_budget(
+      sub, [&options](const Budget& budget) { options.budget_s = 60 * budget.minutes; }, kTime,
+      "time of the whole command, checkouts and builds included; default 10m");
   sub.add_option("--repo", options.repo, "folder in the repository; default the current folder");
   sub.add_option("--build", options.build,
                  "shell command that is run in each commit's checkout before the race");

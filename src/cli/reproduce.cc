@@ -64,7 +64,7 @@ int present_study(const suite::Record& record, const fs::path& folder, const Sui
   for (const Status& one : {written, kept})
     if (!one) return fail(one.error());
   if (options.format == "text") print(html.string() + '\n');
-  return code_of(suite::table_of(record.name, inputs, ""));
+  return code_of(record, suite::table_of(record.name, inputs, ""));
 }
 
 Action add_reproduce(CLI::App& sub) {

@@ -195,21 +195,15 @@ int serve_heat(const std::vector<fs::path>& files, const fs::path& config) {
 }
 
 void add_limits(CLI::App& sub, Budget& budget) {
-  sub.add_option_function<std::string>(
-         "--budget",
-         [&budget](const std::string& text) {
-           const bool until = budget.until_decided;
-           budget = *parse_budget(text);
-           budget.until_decided = until;
-         },
-         "time of the whole command, proofs included (90s, 3m, 1h; 6 is 6 minutes), or number of paired blocks "
-         "(20pairs), instead of the recipe's [budget]")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            return parse_budget(text) ? std::string()
-                                      : "must be a time above 0, or whole pairs: 90s, 3m, 1h, 20pairs";
-          },
-          ""));
+  add_budget(
+      sub,
+      [&budget](const Budget& stated) {
+        budget.minutes = stated.minutes;
+        budget.pairs = stated.pairs;
+      },
+      kTimeOrPairs,
+      "time of the whole command, proofs included (90s, 3m, 1h; 6 is 6 minutes), or number of paired blocks "
+      "(20pairs), instead of the recipe's [budget]");
   sub.add_option_function<std::string>(
          "--until", [&budget](const std::string&) { budget.until_decided = true; },
          "decided: race until every contender is decided, without a limit; Ctrl-C ends it with what is known")

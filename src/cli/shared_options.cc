@@ -5,6 +5,8 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdlib>
+#include <map>
+#include <optional>
 
 #include "cli/usage.h"
 
@@ -20,29 +22,34 @@ std::optional<double> share_of(const std::string& text) {
   return *end == '\0' ? std::optional(value) : std::nullopt;
 }
 
-// "90s", "10m", "1h"; 10 is 10 minutes.
-std::optional<double> seconds_of(const std::string& text) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  const std::string_view unit = end;
-  if (end == text.c_str() || !(value > 0 && value < 1e7)) return std::nullopt;
-  if (unit.empty() || unit == "m" || unit == "min") return 60 * value;
-  if (unit == "s") return value;
-  return unit == "h" ? std::optional(3600 * value) : std::nullopt;
-}
+constexpr double kLongest = 1e7;  // minutes: 19 years, in nanoseconds a 64-bit number
 
-}  // namespace
-
-std::optional<Budget> parse_budget(const std::string& text) {
+// "6", "6min", "6m", "90s", "1h", "20pairs". Null: it is none of these, not above 0, or beyond any run.
+std::optional<Budget> parse_budget(const std::string& text, const BudgetForm& form) {
   char* end = nullptr;
   const double number = std::strtod(text.c_str(), &end);
   const std::string unit = end;
   if (end == text.c_str() || !(number > 0 && number < 1e9)) return std::nullopt;
-  if (unit.empty() || unit == "min" || unit == "m") return Budget{.minutes = number};
-  if (unit == "s") return Budget{.minutes = number / 60};
-  if (unit == "h") return Budget{.minutes = number * 60};
-  if (unit != "pairs" || number != std::floor(number)) return std::nullopt;
-  return Budget{.pairs = static_cast<int64_t>(number)};
+  if (form.pairs && unit == "pairs" && number == std::floor(number))
+    return Budget{.pairs = static_cast<int64_t>(number)};
+  static const std::map<std::string, double> kMinutes = {
+      {"", 1}, {"min", 1}, {"m", 1}, {"s", 1.0 / 60}, {"h", 60}};
+  const auto of = kMinutes.find(unit);
+  if (of == kMinutes.end() || number * of->second > kLongest) return std::nullopt;
+  return Budget{.minutes = number * of->second};
+}
+
+}  // namespace
+
+void add_budget(CLI::App& sub, const std::function<void(const Budget&)>& take, const BudgetForm& form,
+                const std::string& doc) {
+  sub.add_option_function<std::string>(
+         "--budget", [take, form](const std::string& text) { take(*parse_budget(text, form)); }, doc)
+      ->check(CLI::Validator(
+          [form](const std::string& text) {
+            return parse_budget(text, form) ? std::string() : std::string(form.wrong);
+          },
+          form.type));
 }
 
 void add_format(CLI::App& sub, std::string& format) {
@@ -73,16 +80,6 @@ void add_share(CLI::App& sub, const std::string& name, double& into, double most
             return share && *share > 0 && *share < most ? std::string() : wrong;
           },
           "SHARE"));
-}
-
-void add_time(CLI::App& sub, double& seconds, const std::string& doc) {
-  sub.add_option_function<std::string>(
-         "--budget", [&seconds](const std::string& text) { seconds = *seconds_of(text); }, doc)
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            return seconds_of(text) ? std::string() : "must be a time above 0: 90s, 10m, 1h";
-          },
-          "TIME"));
 }
 
 void add_interpreter(CLI::App& sub, std::string& framework, std::filesystem::path& python) {

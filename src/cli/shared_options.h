@@ -4,7 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <optional>
+#include <functional>
 #include <string>
 
 namespace CLI {
@@ -19,8 +19,17 @@ struct Budget {
   int64_t pairs = 0;  // number of heats; each heat gives one pair for every two of its members
   bool until_decided = false;
 };
-// "6", "6min", "6m", "90s", "1h", "20pairs". Null: it is none of these, or not above 0.
-std::optional<Budget> parse_budget(const std::string& text);
+// --budget, in the form that the command takes.
+struct BudgetForm {
+  const char* type;   // in the help
+  bool pairs;         // "20pairs", too
+  const char* wrong;  // what is said of others
+};
+inline constexpr BudgetForm kTime = {"TIME", false, "must be a time above 0: 90s, 10m, 1h"};
+inline constexpr BudgetForm kTimeOrPairs = {"", true,
+                                            "must be a time above 0, or whole pairs: 90s, 3m, 1h, 20pairs"};
+void add_budget(CLI::App& sub, const std::function<void(const Budget&)>& take, const BudgetForm& form,
+                const std::string& doc);
 
 // --format text, json, markdown or csv.
 void add_format(CLI::App& sub, std::string& format);
@@ -31,8 +40,6 @@ void add_baseline(CLI::App& sub, std::string& baseline);
 
 // --margin 5%, --alpha 0.01: above 0 and below `most`.
 void add_share(CLI::App& sub, const std::string& name, double& into, double most, const std::string& doc);
-// --budget 90s of `gate` and `bisect`, in seconds.
-void add_time(CLI::App& sub, double& seconds, const std::string& doc);
 // --framework and --python, which say what runs a script.
 void add_interpreter(CLI::App& sub, std::string& framework, std::filesystem::path& python);
 

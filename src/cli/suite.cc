@@ -22,6 +22,7 @@
 #include "report/phrases.h"
 #include "report/suite_formats.h"
 #include "report/suite_page.h"
+#include "run/taken_profile.h"
 #include "suite/suite_run.h"
 #include "table/text.h"
 
@@ -88,12 +89,13 @@ int present_suite(const Record& record, const fs::path& folder, const SuiteOptio
       print(table::one_line(next) + '\n');
     print(fmt::format("{}\n", html.string()));
   }
-  return code_of(*table);
+  return code_of(record, *table);
 }
 
 // A new suite in its folder, or the one that the folder holds, ready to go on.
 Result<suite::SuiteSession> open_session(const SuiteOptions& options, const NewRecord& made,
                                          run::Surroundings with, const fs::path& config) {
+  CHECK_OK(run::check_profile(options.profile));
   suite::SuiteSession session{
       .record = {}, .folder = options.resume, .profile = options.profile, .with = std::move(with)};
   const auto choose_races = [&]() -> Status {
@@ -125,19 +127,6 @@ Status race_suite(suite::SuiteSession& session) {
   if (const auto longest = suite::longest_s(session); longest && *longest > 0)
     session.with.tell.line(session.races ? planned_for(*longest) : longest_text(*longest));
   return suite::race_all(session);
-}
-
-void add_budget(CLI::App& sub, double& minutes) {
-  sub.add_option_function<std::string>(
-         "--budget", [&minutes](const std::string& text) { minutes = parse_budget(text)->minutes; },
-         "time of all races together (90s, 20m, 1h; 6 is 6 minutes), shared out among the recipes; instead of "
-         "the suite's minutes and the recipes' [budget]")
-      ->check(CLI::Validator(
-          [](const std::string& text) {
-            const auto budget = parse_budget(text);
-            return budget && budget->minutes > 0 ? std::string() : "must be a time above 0: 90s, 20m, 1h";
-          },
-          "TIME"));
 }
 
 }  // namespace
@@ -172,7 +161,10 @@ void add_suite_options(CLI::App& sub, SuiteOptions& options, CLI::Option* what) 
                                 fmt::format("continue an interrupted {} in its folder", place));
   auto* report = sub.add_option("--report", options.report,
                                 fmt::format("compute the table again from a {}'s folder, offline", place));
-  add_budget(sub, options.minutes);
+  add_budget(
+      sub, [&options](const Budget& budget) { options.minutes = budget.minutes; }, kTime,
+      "time of all races together (90s, 20m, 1h; 6 is 6 minutes), shared out among the recipes; instead of "
+      "the suite's minutes and the recipes' [budget]");
   sub.add_option("--html", options.html,
                  fmt::format("path of the HTML page; default report.html in the {}'s folder", place));
   add_profile(sub, options.profile);
@@ -180,8 +172,10 @@ void add_suite_options(CLI::App& sub, SuiteOptions& options, CLI::Option* what) 
   resume->excludes(report);
 }
 
-int code_of(const suite::Table& table) {
+int code_of(const Record& record, const suite::Table& table) {
   if (proc::interrupted()) return kInterrupted;
+  if (std::ranges::find(record.entries, suite::EntryState::kFailed, &Entry::state) != record.entries.end())
+    return 1;
   const auto any = [&](std::string suite::TableRow::*text) {
     return std::any_of(table.rows.begin(), table.rows.end(),
                        [&](const auto& row) { return !(row.*text).empty(); });

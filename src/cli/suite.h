@@ -39,7 +39,8 @@ using Present =
 int race_or_report(const SuiteOptions& options, const std::filesystem::path& config, const NewRecord& made,
                    const Present& present);
 
-// 0; 1 if a recipe failed or ranked nobody; 3 if a verdict is refused; 130 after Ctrl-C.
-int code_of(const suite::Table& table);
+// 0; 1 if a recipe failed (an older run of it may be in the table) or ranked nobody; 3 if a verdict is refused; 130 after
+// Ctrl-C.
+int code_of(const suite::Record& record, const suite::Table& table);
 
 }  // namespace bakeoff::cli

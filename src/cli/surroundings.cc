@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "base/files.h"
+#include "base/texts.h"
 
 namespace bakeoff::cli {
 
@@ -24,7 +25,7 @@ fs::path dated_folder(const std::string& name) {
   localtime_r(&now, &local);
   char date[32];
   std::strftime(date, sizeof date, "%Y%m%d-%H%M%S", &local);
-  return fs::path("runs") / (name + "-" + date);
+  return fs::path("runs") / (plain_name(name) + "-" + date);
 }
 
 }  // namespace bakeoff::cli

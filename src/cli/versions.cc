@@ -130,7 +130,8 @@ Result<std::string> packages_of(const fs::path& python) {
   return sha256(done->output_tail);
 }
 
-Result<fs::path> installed(const fs::path& python, const std::string& spec, const Progress& progress) {
+Result<fs::path> installed(const fs::path& python, const std::string& spec, const TimeBudget& time,
+                           const Progress& progress) {
   const auto version = proc::run_command(
       {.child = {.argv = {python.string(), "-c", "import sys; print(sys.version, sys.prefix)"}},
        .timeout_ns = 60 * kSecond});
@@ -149,7 +150,8 @@ Result<fs::path> installed(const fs::path& python, const std::string& spec, cons
   fs::remove_all(half, failed);
   proc::CommandOptions pip{
       .child = {.argv = {python.string(), "-m", "pip", "install", "--disable-pip-version-check", "--no-input",
-                         "--target", half.string(), spec}}};
+                         "--target", half.string(), spec}},
+      .timeout_ns = regression::timeout_of(time.left_s())};
   pip.on_line = [&](std::string_view line) { progress(fmt::format("{}: {}", spec, line)); };
   const auto done = proc::run_command(pip);
   if (!done || !done->ok()) {
@@ -197,7 +199,7 @@ Result<Version> commit_version(const std::string& what, const std::string& name,
   if (!request.build.empty()) {
     const auto on_line = [&](std::string_view line) { progress(fmt::format("building {}: {}", name, line)); };
     CHECK_OK(regression::build(fmt::format("{} ({}, {})", what, name, commit.brief()), request.build,
-                               version.folder, on_line));
+                               version.folder, request.time.left_s(), on_line));
   }
   return in_folder(std::move(version), request);
 }
@@ -208,7 +210,7 @@ Result<Version> package_version(const std::string& what, const std::string& spec
       in_folder({.what = what, .info = {.name = spec}, .folder = place_of(request)}, request));
   TRY(const fs::path python, interpreter_for(version, request));
   version.python = python;
-  TRY(version.packages, installed(python, spec, progress));
+  TRY(version.packages, installed(python, spec, request.time, progress));
   return version;
 }
 
@@ -317,11 +319,12 @@ Result<std::unique_ptr<regression::Pairing>> recipe_versions(std::shared_ptr<con
   std::error_code failed;
   const fs::path folder = tools.folder / "recipes";
   fs::remove_all(folder, failed);
-  TRY(auto pair, regression::RecipePair::make(base_side, head_side, folder, bakeoff_home() / "proofs",
-                                              progress, [progress](const Happening& now) {
-                                                if (now.stage != "race")
-                                                  progress(fmt::format("{}: {}", now.stage, now.detail));
-                                              }));
+  TRY(auto pair, regression::RecipePair::make(
+                     base_side, head_side, folder, bakeoff_home() / "proofs", progress,
+                     [progress](const Happening& now) {
+                       if (now.stage != "race") progress(fmt::format("{}: {}", now.stage, now.detail));
+                     },
+                     request.time));
   return owned(std::move(base), std::move(head), request, std::move(pair));
 }
 
@@ -346,7 +349,7 @@ Result<std::unique_ptr<regression::Pairing>> version_pair(std::shared_ptr<const 
     if (const auto known = tools.observed->find(base); known != tools.observed->end())
       base_side = known->second;
   TRY(auto pair, regression::ScriptPair::make(std::move(base_side), std::move(head_side), tools.folder,
-                                              tools.whole, tools.budget_s, progress));
+                                              tools.whole, request.time.left_s(), progress));
   if (tools.observed != nullptr) tools.observed->insert({base, pair->base()});
   return owned(std::move(base), std::move(head), request, std::move(pair));
 }

@@ -13,6 +13,7 @@
 #include "base/progress.h"
 #include "base/result.h"
 #include "base/texts.h"
+#include "base/time_budget.h"
 #include "regression/git.h"
 #include "regression/metric.h"
 #include "regression/outcome.h"
@@ -29,6 +30,7 @@ struct VersionRequest {
   std::string framework = {};         // empty: the one that the script imports
   std::vector<std::string> arguments = {};  // of the script
   std::filesystem::path config = {};
+  TimeBudget time = TimeBudget();  // of the command; what makes a version ready ends with it
 };
 
 struct Version {
@@ -46,7 +48,6 @@ struct RaceTools {
   std::filesystem::path runner = {};              // the unpacked package bakeoff_runner
   std::filesystem::path folder = {};              // for logs
   bool whole = false;                             // whole runs instead of steps
-  double budget_s = 600;                          // of all races
   std::optional<regression::Metric> metric = {};  // what scripts print, in place of their times
   // Scripts that were observed before, by version: those of the good end of a search.
   std::map<std::shared_ptr<const Version>, regression::ScriptSide>* observed = nullptr;

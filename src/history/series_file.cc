@@ -35,6 +35,7 @@ constexpr std::array kRates = {"per_s",    "per_sec",    "per_second", "/s",  "/
 constexpr std::array kTimes = {"s",       "ms",   "us",      "ns",       "sec",   "secs",
                                "seconds", "time", "latency", "duration", "median"};
 constexpr size_t kMostSeries = 1000;
+constexpr size_t kMostColumns = 10'000;
 // Columns that say something of a row, and hold no series.
 constexpr std::array kOthers = {
     "line",     "name",      "machine", "run",    "series",  "low",   "high",
@@ -95,10 +96,14 @@ class Columns {
   }
 
   Status check() const {
-    for (size_t i = 0; i < names_.size(); ++i)
-      if (std::find(names_.begin(), names_.begin() + static_cast<long>(i), names_[i]) !=
-          names_.begin() + static_cast<long>(i))
-        return Error{.message = fmt::format("two columns are called '{}'", names_[i]),
+    if (names_.size() > kMostColumns)
+      return Error{.message = fmt::format("has {} columns, more than {}", names_.size(), kMostColumns),
+                   .where = where_ + ":1",
+                   .remedy = "leave out those that hold no series"};
+    std::set<std::string> different;
+    for (const std::string& name : names_)
+      if (!different.insert(name).second)
+        return Error{.message = fmt::format("two columns are called '{}'", name),
                      .where = where_ + ":1",
                      .remedy = "give each a name of its own"};
     for (const FileRow& row : table_.rows)

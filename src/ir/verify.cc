@@ -22,6 +22,31 @@ Error at(const Node& node, const std::string& message) {
                .remedy = fmt::format("`bakeoff ops --markdown` says what {} takes", info(node.op).name)};
 }
 
+// Of a parameter, of a row of a value, and what an attribute may say: products of two such numbers fit 64 bits.
+constexpr int64_t kMostNumbers = int64_t{1} << 31;
+
+bool too_large(const Shape& shape) {
+  int64_t numbers = 1;
+  for (const int64_t size : shape) {
+    if (size <= 0) continue;  // N; impossible sizes are named elsewhere
+    if (size > kMostNumbers / numbers) return true;
+    numbers *= size;
+  }
+  return false;
+}
+
+Error too_large(const std::string& what, const Shape& shape) {
+  return {.message = fmt::format("{} has the shape {}, more than {} numbers{}", what, to_text(shape),
+                                 kMostNumbers, !shape.empty() && shape[0] == kBatch ? " in a row" : "")};
+}
+
+bool in_range(const AttrValue& value) {
+  const auto fits = [](int64_t n) { return n >= -kMostNumbers && n <= kMostNumbers; };
+  if (const auto* number = std::get_if<int64_t>(&value)) return fits(*number);
+  const auto* all = std::get_if<std::vector<int64_t>>(&value);
+  return all == nullptr || std::ranges::all_of(*all, fits);
+}
+
 bool kind_fits(AttrKind kind, const AttrValue& value) {
   switch (kind) {
     case AttrKind::kInt:
@@ -48,6 +73,8 @@ Status check_attributes(const Node& node, const OpInfo& row) {
     const Attribute& a = node.attributes[next++];
     if (!kind_fits(spec.kind, a.value))
       return at(node, fmt::format("attribute '{}' is of the wrong kind", spec.name));
+    if (!in_range(a.value))
+      return at(node, fmt::format("attribute '{}' is beyond {} either way", spec.name, kMostNumbers));
     if (spec.kind == AttrKind::kInts && spec.count > 0 &&
         std::get<std::vector<int64_t>>(a.value).size() != spec.count) {
       return at(node, fmt::format("attribute '{}' needs {} numbers", spec.name, spec.count));
@@ -170,11 +197,28 @@ Status check_names(const Workload& workload) {
   return Done{};
 }
 
+// A step of decoding is made from a workload that was checked; its number of words is no size.
+bool decodes(const Workload& workload) {
+  return std::ranges::any_of(workload.inputs,
+                             [](const Input& input) { return input.type.shape == Shape{kSteps}; });
+}
+
+Status check_sizes(const Workload& workload) {
+  for (const Input& input : workload.inputs)
+    if (too_large(input.type.shape))
+      return too_large(fmt::format("input '{}'", input.name), input.type.shape);
+  for (const Parameter& p : workload.parameters)
+    if (too_large(p.shape)) return too_large(fmt::format("parameter '{}'", p.name), p.shape);
+  return Done{};
+}
+
 }  // namespace
 
 Result<std::vector<Type>> infer(const Workload& workload) {
   if (workload.nodes.empty()) return Error{.message = "workload '" + workload.name + "' has no nodes"};
   CHECK_OK(check_names(workload));
+  const bool checked = decodes(workload);
+  if (!checked) CHECK_OK(check_sizes(workload));
   std::vector<Type> types;
   for (size_t n = 0; n < workload.nodes.size(); ++n) {
     const Node& node = workload.nodes[n];
@@ -190,6 +234,7 @@ Result<std::vector<Type>> infer(const Workload& workload) {
     for (const ValueId id : node.inputs) inputs.push_back(types[static_cast<size_t>(id)]);
     Result<Type> type = info(node.op).shape(NodeView{node, inputs, workload});
     if (!type) return at(node, type.error().message);
+    if (!checked && too_large(type->shape)) return at(node, too_large("it", type->shape).message);
     types.push_back(*type);
   }
   return types;

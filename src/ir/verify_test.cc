@@ -1,6 +1,7 @@
 #include "ir/verify.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ir/bounds.h"
@@ -79,7 +80,7 @@ TEST(Infer, RefusesWhatDoesNotFit) {
       {"f32[N,1,9,9]", "max_pool2d(x) kernel=2 stride=2,2", "needs 2 numbers"},
       {"f32[N,1,9,9]", "resize(x) size=4", "size needs a number for each axis after N and C"},
       {"f32[N,1,9,9]", "resize(x) size=4,0", "size must be at least 1"},
-      {"f32[N,1,9,9]", "resize(x) size=4,9223372036854775807", "size must be at most 65536"},
+      {"f32[N,1,9,9]", "resize(x) size=4,65537", "size must be at most 65536"},
       {"f32[N,1,9,9]", "resize(x) size=4,4 coordinates=align_corners",
        "mode=nearest needs coordinates=half_pixel or asymmetric"},
       {"f32[N,4,3]", "gru(x; weight_ih=i[6,3], weight_hh=h[6,2], bias_ih=b[6])",
@@ -125,6 +126,23 @@ TEST(Infer, RefusesWhatDoesNotFit) {
     EXPECT_NE(result.error().message.find(c.message), std::string::npos) << result.error().text();
     EXPECT_EQ(result.error().where, "f:2");
   }
+}
+
+TEST(Infer, RefusesSizesWhoseProductsOverflow) {
+  const auto refusal = [](const char* shape, const char* nodes) {
+    const auto made = parse(
+        fmt::format("workload w(x: f32[N,{}], t: f32[N,1]) {{\n{}\n loss = mse(p, t)\n}}", shape, nodes));
+    return made ? std::string() : made.error().message;
+  };
+  using ::testing::HasSubstr;
+  const char* const kLinear = " f = flatten(x)\n p = linear(f; weight=p.w[1,4])";
+  EXPECT_THAT(refusal("4611686018427387904,4", kLinear), HasSubstr("input 'x' has the shape")) << "2^64";
+  EXPECT_THAT(refusal("4", " p = linear(x; weight=p.w[4611686018427387904,4])"),
+              HasSubstr("parameter 'p.w' has the shape"));
+  EXPECT_THAT(refusal("1,9,9", " p = resize(x) size=65536,65536"),
+              HasSubstr("more than 2147483648 numbers in a row"));
+  EXPECT_THAT(refusal("3,8,8", " p = max_pool2d(x) kernel=2,2 stride=9223372036854775807,2"),
+              HasSubstr("'stride' is beyond"));
 }
 
 TEST(Infer, RepeatsANumberInThePrecisionOfAFloat) {

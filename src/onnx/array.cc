@@ -161,17 +161,22 @@ ArrayPtr taken(const Array& array, size_t axis, const Array& ids) {
 }
 
 Result<int64_t> count(const Shape& shape, int64_t most) {
+  if (shape.size() > kMostAxes)
+    return Error{.message = fmt::format("a shape has {} axes, more than {}", shape.size(), kMostAxes)};
   int64_t product = 1;
+  bool empty = false;
   for (const int64_t size : shape) {
     if (size < 0)
       return Error{.message = fmt::format("the shape {} has a negative size", tensor::to_text(shape))};
-    if (size == 0) return 0;
+    empty |= size == 0;
+    if (size == 0) continue;
+    // Also beside a size of 0: strides are products of the others.
     if (product > most / size)
       return Error{.message =
                        fmt::format("the shape {} has more than {} numbers", tensor::to_text(shape), most)};
     product *= size;
   }
-  return product;
+  return empty ? 0 : product;
 }
 
 Result<ArrayPtr> converted(const ArrayPtr& array, Kind to) {

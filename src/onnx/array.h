@@ -61,8 +61,9 @@ Result<ArrayPtr> converted(const ArrayPtr& array, Kind to);
 // numpy's rule; an error where sizes do not fit or the result would be too large.
 Result<Shape> broadcast(const Shape& a, const Shape& b);
 Result<ArrayPtr> expanded(const ArrayPtr& array, const Shape& shape);
-// Number of elements; an error for negative sizes and for more than `most`.
+// Number of elements; an error for negative sizes, for more than `most`, and for too many axes.
 inline constexpr int64_t kMostElements = int64_t{1} << 31;
+inline constexpr size_t kMostAxes = 64;
 Result<int64_t> count(const Shape& shape, int64_t most = kMostElements);
 
 // The axis counted from 0, where negative ones count from the end.

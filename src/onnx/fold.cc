@@ -31,11 +31,23 @@ Status want(const Arrays& in, size_t least) {
   return Done{};
 }
 
+constexpr size_t kMostMade = size_t{1} << 26;
+
+// A file of a few bytes must not ask for gigabytes: what is made has this many numbers at most, or as many as an input.
+Status check_size(const Shape& made, const Arrays& in) {
+  size_t most = kMostMade;
+  for (const ArrayPtr& one : in) most = std::max(most, one == nullptr ? 0 : one->size());
+  TRY(const int64_t elements, count(made, static_cast<int64_t>(most)));
+  static_cast<void>(elements);
+  return Done{};
+}
+
 // Element by element with broadcasting, as floats or as integers.
 template <typename OfReals, typename OfInts>
 Result<ArrayPtr> combined(const ArrayPtr& a, const ArrayPtr& b, OfReals of_reals, OfInts of_ints_,
                           bool compares = false) {
   TRY(const Shape shape, broadcast(a->shape, b->shape));
+  CHECK_OK(check_size(shape, {a, b}));
   TRY(const ArrayPtr x, expanded(a, shape));
   TRY(const ArrayPtr y, expanded(b, shape));
   auto made = std::make_shared<Array>();
@@ -106,8 +118,7 @@ Result<Arrays> constant(const Call& call, const Arrays&) {
 
 Result<Arrays> constant_of_shape(const Call& call, const Arrays& in) {
   CHECK_OK(want(in, 1));
-  TRY(const int64_t elements, count(in[0]->ints, int64_t{1} << 28));
-  static_cast<void>(elements);
+  CHECK_OK(check_size(in[0]->ints, {}));
   if (!call.has_attribute("value")) return Arrays{filled(Kind::kFloat, in[0]->ints, 0)};
   TRY(const ArrayPtr value, call.array("value"));
   if (value->size() != 1) return refused("its value is no scalar");
@@ -196,6 +207,7 @@ Result<Arrays> squeeze(const Call& call, const Arrays& in) {
 Result<Arrays> unsqueeze(const Call& call, const Arrays& in) {
   CHECK_OK(want(in, 1));
   const size_t more = in.size() > 1 && in[1] ? in[1]->size() : call.integers("axes").size();
+  if (more > kMostAxes) return refused("it has too many axes");
   TRY(const Ints axes, axes_of(call, in, in[0]->shape.size() + more));
   Shape made;
   for (size_t i = 0, from = 0; i < in[0]->shape.size() + more; ++i) {
@@ -228,6 +240,11 @@ Result<Arrays> concat(const Call& call, const Arrays& in) {
       if (i != axis && other->shape[i] != in[0]->shape[i]) return refused("its inputs do not fit");
     }
   }
+  Shape made = in[0]->shape;
+  made[axis] = 0;
+  for (const ArrayPtr& one : in) made[axis] += one->shape[axis];
+  TRY(const int64_t elements, count(made));
+  static_cast<void>(elements);
   return Arrays{joined(in, axis)};
 }
 
@@ -239,6 +256,9 @@ Result<Arrays> gather(const Call& call, const Arrays& in) {
     if (id < -extent || id >= extent) return refused("an index is out of range");
   }
   if (in[1]->is_float()) return refused("its indices are no integers");
+  Shape made = in[0]->shape;
+  made[axis] = static_cast<int64_t>(in[1]->size());
+  CHECK_OK(check_size(made, in));
   return Arrays{taken(*in[0], axis, *in[1])};
 }
 
@@ -279,8 +299,7 @@ Result<Arrays> slice(const Call& call, const Arrays& in) {
 Result<Arrays> expand(const Call&, const Arrays& in) {
   CHECK_OK(want(in, 2));
   TRY(const Shape shape_, broadcast(in[0]->shape, in[1]->ints));
-  TRY(const int64_t elements, count(shape_, int64_t{1} << 28));
-  static_cast<void>(elements);
+  CHECK_OK(check_size(shape_, in));
   return one(expanded(in[0], shape_));
 }
 
@@ -292,12 +311,12 @@ Result<Arrays> tile(const Call&, const Arrays& in) {
     if (in[1]->ints[i] < 0 || in[1]->ints[i] > kMostElements) return refused("its repeats do not fit");
     whole[i] = whole[i] == 0 ? 0 : whole[i] * in[1]->ints[i];
   }
-  TRY(const int64_t elements, count(whole, int64_t{1} << 28));
-  static_cast<void>(elements);
+  CHECK_OK(check_size(whole, in));
   ArrayPtr x = in[0];
   for (size_t i = 0; i < whole.size(); ++i) {
-    const int64_t times = in[1]->ints[i];
-    x = times == 0 ? sliced(*x, i, 0, 0) : joined(std::vector<ArrayPtr>(static_cast<size_t>(times), x), i);
+    Ints ids(static_cast<size_t>(whole[i]));
+    for (size_t k = 0; k < ids.size(); ++k) ids[k] = static_cast<int64_t>(k) % x->shape[i];
+    x = taken(*x, i, *of_ints(std::move(ids)));
   }
   return Arrays{x};
 }
@@ -314,21 +333,39 @@ Result<Arrays> cast(const Call& call, const Arrays& in) {
   return one(converted(in[0], to));
 }
 
+// How many numbers there are from `start` until `limit`. Of integers their differences may need 65 bits.
+template <typename T>
+Result<int64_t> steps(T start, T limit, T delta) {
+  if (delta == 0) return refused("its step is 0");
+  if (delta > 0 ? start >= limit : start <= limit) return int64_t{0};
+  double number = 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    number = std::ceil((limit - start) / delta);
+  } else {
+    const uint64_t way = delta > 0 ? bits(limit) - bits(start) : bits(start) - bits(limit);
+    const uint64_t step = delta > 0 ? bits(delta) : 0 - bits(delta);
+    number = static_cast<double>((way - 1) / step + 1);
+  }
+  if (!(number <= static_cast<double>(kMostMade)))
+    return refused(fmt::format("it has {:.3g} numbers", number));
+  return static_cast<int64_t>(number);
+}
+
 Result<Arrays> range(const Call&, const Arrays& in) {
   CHECK_OK(want(in, 3));
   for (const ArrayPtr& a : in) {
     if (a->size() != 1) return refused("its inputs are no scalars");
+    if (a->kind != in[0]->kind) return refused("its inputs are of different types");
   }
-  const double start = in[0]->real(0), limit = in[1]->real(0), delta = in[2]->real(0);
-  const double number = std::ceil((limit - start) / delta);
-  if (!(std::abs(number) < 1e8)) return refused("it is too long");
-  auto made = std::make_shared<Array>(
-      Array{in[0]->kind, {std::max<int64_t>(static_cast<int64_t>(number), 0)}, {}, {}});
-  for (int64_t i = 0; i < made->shape[0]; ++i) {
-    if (made->is_float())
-      made->reals.push_back(start + static_cast<double>(i) * delta);
+  const bool reals = in[0]->is_float();
+  TRY(const int64_t number, reals ? steps(in[0]->reals[0], in[1]->reals[0], in[2]->reals[0])
+                                  : steps(in[0]->ints[0], in[1]->ints[0], in[2]->ints[0]));
+  auto made = std::make_shared<Array>(Array{in[0]->kind, {number}, {}, {}});
+  for (int64_t i = 0; i < number; ++i) {
+    if (reals)
+      made->reals.push_back(in[0]->reals[0] + static_cast<double>(i) * in[2]->reals[0]);
     else
-      made->ints.push_back(in[0]->ints[0] + i * in[2]->ints[0]);
+      made->ints.push_back(wrap(bits(in[0]->ints[0]) + bits(i) * bits(in[2]->ints[0])));
   }
   return Arrays{made};
 }
@@ -337,6 +374,8 @@ Result<Arrays> where(const Call&, const Arrays& in) {
   CHECK_OK(want(in, 3));
   TRY(const Shape ab, broadcast(in[1]->shape, in[2]->shape));
   TRY(const Shape all, broadcast(ab, in[0]->shape));
+  CHECK_OK(check_size(all, in));
+  if (in[0]->is_float()) return refused("its condition is of reals");
   TRY(const ArrayPtr c, expanded(in[0], all));
   TRY(const ArrayPtr a, expanded(in[1], all));
   TRY(const ArrayPtr b, expanded(in[2], all));
@@ -358,7 +397,9 @@ Result<Arrays> trilu(const Call& call, const Arrays& in) {
   const size_t rank = made->shape.size();
   if (rank < 2) return refused("it is no matrix");
   const int64_t h = made->shape[rank - 2], w = made->shape[rank - 1];
-  const int64_t k = in.size() > 1 && in[1] ? in[1]->ints[0] : 0;
+  const bool given = in.size() > 1 && in[1] != nullptr;
+  if (given && in[1]->ints.size() != 1) return refused("its diagonal is no integer");
+  const int64_t k = given ? in[1]->ints[0] : 0;
   const bool upper = call.integer("upper", 1) != 0;
   for (size_t at = 0; at < made->size(); ++at) {
     const auto flat = static_cast<int64_t>(at) % (h * w), i = flat / w, j = flat % w;
@@ -440,14 +481,14 @@ Result<Arrays> split(const Call& call, const Arrays& in) {
   Ints sizes = in.size() > 1 && in[1] ? in[1]->ints : call.integers("split");
   const int64_t all = in[0]->shape[axis], parts = call.integer("num_outputs", call.node.output_size());
   if (sizes.empty()) {
-    if (parts < 1) return refused("has no outputs");
+    if (parts < 1 || parts > call.node.output_size()) return refused("its outputs are not num_outputs");
     const int64_t each = (all + parts - 1) / parts;
     for (int64_t i = 0; i < parts; ++i) sizes.push_back(std::clamp<int64_t>(all - i * each, 0, each));
   }
   Arrays made;
   int64_t begin = 0;
   for (const int64_t n : sizes) {
-    if (n < 0 || begin + n > all) return refused("its sizes do not fit");
+    if (n < 0 || n > all - begin) return refused("its sizes do not fit");
     made.push_back(sliced(*in[0], axis, begin, n));
     begin += n;
   }
@@ -457,8 +498,8 @@ Result<Arrays> split(const Call& call, const Arrays& in) {
 Result<Arrays> cumsum(const Call& call, const Arrays& in) {
   CHECK_OK(want(in, 2));
   auto made = std::make_shared<Array>(*in[0]);
-  if (in[1]->size() != 1) return refused("its axis is no number");
-  TRY(const size_t axis, axis_of(static_cast<int64_t>(in[1]->real(0)), made->shape.size()));
+  if (in[1]->ints.size() != 1) return refused("its axis is no integer");
+  TRY(const size_t axis, axis_of(in[1]->ints[0], made->shape.size()));
   const bool reverse = call.integer("reverse", 0) != 0, exclusive = call.integer("exclusive", 0) != 0;
   int64_t step = 1;
   for (size_t i = axis + 1; i < made->shape.size(); ++i) step *= made->shape[i];

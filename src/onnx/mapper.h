@@ -261,6 +261,7 @@ class Mapper {
   std::vector<MappedValue> mapped_;
   std::map<int64_t, Tensor> tensors_;  // by the first of their numbers
   int64_t next_origin_ = 0;
+  int64_t numbers_made_ = 0;  // by ops on constants; all are kept to the end of the walk
   std::map<std::string, std::set<std::string>>
       fed_by_;                           // values without rows: the tensors that they are made of
   std::set<std::string> computed_with_;  // tensors of exporters' names, in arithmetic

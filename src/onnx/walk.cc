@@ -41,6 +41,7 @@ namespace {
 constexpr int kDepth = 16;               // functions and branches within one another
 constexpr int64_t kMostNodes = 1000000;  // with those of functions
 constexpr size_t kMostRefusals = 40;
+constexpr int64_t kMostMadeInAll = int64_t{1} << 27;  // and four times the numbers of the file
 
 // Some exporters write -1 where the size is open.
 bool is_stated(const wire::TensorShapeProto::Dimension& dim) {
@@ -366,6 +367,10 @@ Result<std::optional<Values>> Mapper::folded(const Call& call) {
     Arrays arrays;
     for (const Value& v : call.inputs) arrays.push_back(v.at[which]);
     TRY(const Arrays results, fold->second(call, arrays));
+    for (const ArrayPtr& one : results)
+      if (std::ranges::find(arrays, one) == arrays.end()) numbers_made_ += static_cast<int64_t>(one->size());
+    if (numbers_made_ > kMostMadeInAll + 4 * next_origin_)
+      return refused(fmt::format("the file's ops on constants make more than {} numbers", kMostMadeInAll));
     made.resize(results.size());
     for (size_t i = 0; i < results.size(); ++i) {
       made[i].at[which] = results[i];

@@ -236,9 +236,7 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
       const Controls controls = controls_from(contender.controls, shared);
       Status applied = check_devices(contender.settings, controls, machine);
       if (applied) applied = apply(controls, machine, lane.entry.worker);
-      if (!applied) {
-        lane.failure = Failure{Stage::kControls, applied.error().message + "; " + applied.error().remedy, {}};
-      }
+      if (!applied) lane.failure = Failure{Stage::kControls, applied.error().line(), {}};
     }
     plan.lanes.push_back(std::move(lane));
   }
@@ -399,8 +397,12 @@ Result<Plan> reopen_plan(const fs::path& folder, const Interpreters& interpreter
         other + ").");
   }
   TRY(recipe::Recipe recipe, recorded_recipe(manifest, folder / "run.json"));
-  TRY(const auto data, tensor::SafetensorsFile::open(directory.scripts() / kData));
-  const auto* entry = data.find(recipe.workload.inputs[0].name);
+  const auto data = tensor::SafetensorsFile::open(directory.scripts() / kData);
+  if (!data)
+    return Error{.message = data.error().message,
+                 .where = data.error().where,
+                 .remedy = "a run goes on with the data in its folder: start a new run"};
+  const auto* entry = data->find(recipe.workload.inputs[0].name);
   if (entry == nullptr || entry->shape.empty()) {
     return Error{.message = fmt::format("'{}' lacks input '{}'", (directory.scripts() / kData).string(),
                                         recipe.workload.inputs[0].name),

@@ -60,11 +60,8 @@ Result<std::optional<Failure>> write_script(const recipe::Recipe& recipe, const 
     TRY(const ir::Workload step, passes::decode(recipe.workload, emit::keeps_words(contender.settings)));
     return framework.emit({step, recipe.training, contender.settings, contender.file});
   }();
-  if (!emitted && contender.script.empty()) {
-    const Error& error = emitted.error();
-    const std::string remedy = error.remedy.empty() ? "" : "; " + error.remedy;
-    return std::optional<Failure>(Failure{Stage::kEmit, error.message + remedy, {}});
-  }
+  if (!emitted && contender.script.empty())
+    return std::optional<Failure>(Failure{Stage::kEmit, emitted.error().line(), {}});
   const fs::path script = folder / contender.file;
   std::string source = emitted ? emitted->source : "";
   std::string layout = emitted ? emitted->layout_json : "";

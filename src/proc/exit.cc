@@ -3,25 +3,10 @@
 #include <fmt/format.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <optional>
-#include <sstream>
 
 namespace bakeoff::proc {
 namespace {
-
-// The number behind `key` in a file of "key number" lines.
-std::optional<int64_t> counter(const std::string& path, const std::string& key) {
-  std::ifstream file(path);
-  std::string name;
-  int64_t value = 0;
-  while (file >> name >> value) {
-    if (name == key) return value;
-  }
-  return std::nullopt;
-}
 
 std::string main_clause(const Exit& exit) {
   if (exit.kind == Exit::Kind::kLost) return "lost";
@@ -77,26 +62,6 @@ std::string duration_text(int64_t ns) {
   if (seconds >= 10) return fmt::format("{:.0f} s", seconds);
   if (seconds >= 0.9995) return fmt::format("{:.3g} s", seconds);
   return fmt::format("{:.3g} ms", seconds * 1e3);
-}
-
-int64_t oom_kill_count() {
-  std::ifstream groups("/proc/self/cgroup");
-  std::string line;
-  while (std::getline(groups, line)) {
-    // "0::/path" is version 2; "4:memory:/path" is version 1.
-    const size_t first = line.find(':');
-    const size_t second = line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
-    const std::string path = line.substr(second + 1);
-    std::optional<int64_t> count;
-    if (controllers.empty()) count = counter("/sys/fs/cgroup" + path + "/memory.events", "oom_kill");
-    if (controllers == "memory") {
-      count = counter("/sys/fs/cgroup/memory" + path + "/memory.oom_control", "oom_kill");
-    }
-    if (count) return *count;
-  }
-  return counter("/proc/vmstat", "oom_kill").value_or(0);
 }
 
 }  // namespace bakeoff::proc

@@ -54,8 +54,4 @@ std::string bytes_text(int64_t bytes);
 // "30 s", "1.5 s", "20 ms": for messages about deadlines.
 std::string duration_text(int64_t ns);
 
-// The number of OOM kills that the kernel has counted for this process's cgroup (v2 or v1), else for the
-// whole machine; 0 if neither is known.
-int64_t oom_kill_count();
-
 }  // namespace bakeoff::proc

@@ -22,6 +22,7 @@
 #include "proc/exit.h"
 #include "proc/launch_order.h"
 #include "proc/log.h"
+#include "proc/oom_kills.h"
 #include "proc/process_tree.h"
 
 namespace bakeoff::proc {
@@ -42,7 +43,7 @@ class Guardian {
         drain_(fds_.tail.get(), fds_.log_file.get(), order_.log_file_cap) {}
 
   void run() {
-    oom_kills_before_ = oom_kill_count();
+    oom_kills_before_ = oom_kills();
     if (order_.own_temporary_folder) make_temporary_folder();
     if (!start()) return;
     while (!reaped_) serve_once();
@@ -238,7 +239,7 @@ class Guardian {
           .status = status_,
           .asked = asked_ ? 1 : 0,
           .leftovers = leftovers_,
-          .oom_kills = oom_kill_count() - oom_kills_before_,
+          .oom_kills = oom_kills() - oom_kills_before_,
           .over_limit_bytes = over_limit_bytes_,
           .usage = usage_});
   }

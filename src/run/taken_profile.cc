@@ -10,14 +10,35 @@
 
 namespace bakeoff::run {
 
-Result<Texts> take_profile(const std::string& profile_name, recipe::Recipe& recipe, const Progress& tell) {
-  if (profile_name == "none") return Texts{};
-  const std::filesystem::path file =
-      profile_name.empty() ? profile_file(bakeoff_home()) : std::filesystem::path(profile_name);
-  if (profile_name.empty() && !std::filesystem::exists(file)) {
-    tell("no noise profile for this machine; `bakeoff calibrate` creates one (less noise, predicted time)");
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path file_of(const std::string& name) {
+  return name.empty() ? profile_file(bakeoff_home()) : fs::path(name);
+}
+
+// Without one nothing is taken.
+bool is_none(const std::string& name) {
+  return name == "none" || (name.empty() && !fs::exists(file_of(name)));
+}
+
+}  // namespace
+
+Status check_profile(const std::string& name) {
+  if (is_none(name)) return Done{};
+  TRY(const Profile ignored, load_profile(file_of(name), read_host()));
+  static_cast<void>(ignored);
+  return Done{};
+}
+
+Result<Texts> take_profile(const std::string& name, recipe::Recipe& recipe, const Progress& tell) {
+  if (is_none(name)) {
+    if (name.empty())
+      tell("no noise profile for this machine; `bakeoff calibrate` creates one (less noise, predicted time)");
     return Texts{};
   }
+  const fs::path file = file_of(name);
   TRY(const Profile profile, load_profile(file, read_host()));
   Texts record = {{"profile", file.string()},
                   {"measured", profile.measured},

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/nearest.h"
+#include "proc/interrupt.h"
 #include "recipe/shipped.h"
 #include "recipe/suite_file.h"
 #include "suite/suite_run.h"
@@ -75,9 +76,11 @@ Result<Record> record_of(const Request& request, std::vector<std::string>& conte
                 .minutes = request.minutes > 0 ? request.minutes : file.minutes,
                 .baseline = request.baseline.empty() ? file.baseline : request.baseline,
                 .every = file.every};
+  CHECK_OK(check_count(file.recipes.size(), record.file));
   std::set<std::string> taken;
   std::optional<Error> first;
   for (const fs::path& path : file.recipes) {
+    if (proc::interrupted()) return Error{.message = "interrupted"};
     const auto recipe = add_entry(record, path);
     std::string& name = record.entries.back().name;
     name = row_name(name, path, taken);
@@ -106,7 +109,7 @@ Result<recipe::Recipe> add_entry(Record& record, const fs::path& path, const std
   entry.folder = folder_name(record.entries.size(), entry.name);
   if (!recipe) {
     entry.state = EntryState::kFailed;
-    entry.failure = in_a_row(recipe.error());
+    entry.failure = recipe.error().line();
   }
   record.entries.push_back(std::move(entry));
   return recipe;

@@ -162,6 +162,7 @@ Result<Record> record_of(const recipe::StudyText& text, double minutes,
                          const std::vector<std::string>& rows) {
   TRY(const recipe::PublishedStudy study, recipe::parse_study(text.text, text.file, text.shipped));
   CHECK_OK(check_rows(study, rows));
+  CHECK_OK(check_count(study.rows.size(), text.file.string()));
   Record record{.name = study.name,
                 .file = text.file.string(),
                 .started = utc_now(),

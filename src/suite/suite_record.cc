@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/files.h"
 #include "base/json_text.h"
+#include "base/texts.h"
 #include "records/record_json.h"
 
 namespace bakeoff::suite {
@@ -91,13 +91,16 @@ Result<Record> read(const std::filesystem::path& folder) {
   return record_from_json(*text, (folder / kFile).string());
 }
 
+Status check_count(size_t recipes, const std::string& file) {
+  constexpr size_t kMost = 1000;
+  if (recipes <= kMost) return Done{};
+  return Error{.message = fmt::format("{} recipes, more than the {} of one suite", recipes, kMost),
+               .where = file,
+               .remedy = "make several suites of them"};
+}
+
 std::string folder_name(size_t index, const std::string& recipe) {
-  std::string plain;
-  for (const char c : recipe) {
-    const bool keep = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || c == '_' || c == '.';
-    plain += keep ? c : '_';
-  }
-  return fmt::format("{:02}-{}", index + 1, plain.substr(0, 80));
+  return fmt::format("{:02}-{}", index + 1, plain_name(recipe));
 }
 
 double share(const Record& record, double least) {

@@ -59,6 +59,9 @@ Result<Record> record_from_json(std::string_view text, const std::string& file);
 Status write(const Record& record, const std::filesystem::path& folder);
 Result<Record> read(const std::filesystem::path& folder);
 
+// Error: more recipes than one command races.
+Status check_count(size_t recipes, const std::string& file);
+
 // "01-mlp_small": plain names, unique by their number.
 std::string folder_name(size_t index, const std::string& recipe);
 

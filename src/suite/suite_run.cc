@@ -57,7 +57,7 @@ Input input_of(const Entry& entry, const fs::path& folder) {
   const auto directory = RunDirectory::open(folder / entry.folder);
   auto summary = directory ? summarise(*directory) : Result<Summary>(directory.error());
   if (!summary) {
-    input.failure = in_a_row(summary.error());
+    input.failure = summary.error().line();
     return input;
   }
   summary->interrupted = entry.state == EntryState::kRunning;
@@ -66,11 +66,6 @@ Input input_of(const Entry& entry, const fs::path& folder) {
 }
 
 }  // namespace
-
-std::string in_a_row(Error error) {
-  const std::string remedy = std::exchange(error.remedy, {});
-  return remedy.empty() ? error.text() : error.text() + "; " + remedy;
-}
 
 Result<recipe::Recipe> recipe_of_suite(const fs::path& file, const std::string& every,
                                        const std::string& with) {
@@ -93,6 +88,12 @@ std::optional<double> longest_s(const SuiteSession& session) {
 
 Status race_all(SuiteSession& session) {
   const size_t all = session.record.entries.size();
+  // Each moment of the command is some recipe's: also that in which the race before was reported.
+  int64_t booked_ns = session.with.begin_ns;
+  const auto book = [&](Entry& entry) {
+    const int64_t now_ns = monotonic_clock().now_ns();
+    entry.seconds += 1e-9 * static_cast<double>(now_ns - std::exchange(booked_ns, now_ns));
+  };
   for (size_t i = 0; i < all && !proc::interrupted(); ++i) {
     Entry& entry = session.record.entries[i];
     if (entry.state == EntryState::kFailed)
@@ -100,15 +101,15 @@ Status race_all(SuiteSession& session) {
           fmt::format("recipe {} of {}: {} cannot be raced: {}", i + 1, all, entry.name, entry.failure));
     if (!entry.open()) continue;
     entry.state = EntryState::kRunning;
+    book(entry);
     CHECK_OK(write(session.record, session.folder));
-    const int64_t begin = monotonic_clock().now_ns();
     session.with.tell.line(fmt::format("recipe {} of {}: {}, in {}", i + 1, all, entry.name,
                                        (session.folder / entry.folder).string()));
     const auto summary = race_entry(session, entry);
-    entry.seconds += seconds_since(begin);
+    book(entry);
     if (!proc::interrupted()) {
       entry.state = summary ? EntryState::kEnded : EntryState::kFailed;
-      if (!summary) entry.failure = in_a_row(summary.error());
+      if (!summary) entry.failure = summary.error().line();
       if (!summary) session.with.tell.line(fmt::format("{}: {}", entry.name, entry.failure));
     }
     CHECK_OK(write(session.record, session.folder));

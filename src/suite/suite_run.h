@@ -58,9 +58,6 @@ Result<Table> table_of_folder(const Record& record, const std::filesystem::path&
 // Error: no contender has this id.
 Status check_baseline(const std::string& baseline, std::vector<std::string> contenders);
 
-// An error as a row of the table shows it: the remedy follows on the same line.
-std::string in_a_row(Error error);
-
 // A recipe of a suite, as every command finds recipes, with what the suite replaces, and over it what the entry does.
 Result<recipe::Recipe> recipe_of_suite(const std::filesystem::path& file, const std::string& every,
                                        const std::string& with = "");

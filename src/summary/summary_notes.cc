@@ -195,6 +195,12 @@ void add_host_notes(const Summary& s, std::vector<std::string>& notes) {
     notes.push_back(fmt::format("The host disturbed {} of {} rounds that count, for example: {}.", host.busy,
                                 host.judged, host.worst));
   }
+  const auto on_gpu = [](const Row& row) { return row.gpu.on_gpu; };
+  if (host.busy > 0 && std::ranges::any_of(s.ranked, on_gpu)) {
+    notes.push_back(
+        "The rule about the host judges its processors. Contenders that compute on a GPU wait for these only "
+        "where they start kernels or load samples; what else ran on the GPU stands in the remarks on their rows.");
+  }
   if (host.reruns > 0) {
     notes.push_back(
         fmt::format("{} of {} rounds of bursts were disturbed and run again by the recipe's rule: {}.",

@@ -30,8 +30,7 @@ constexpr const char* kInstallCompiler = "install a C++ compiler: apt-get instal
 
 // A failure of Stage::kCompile; the remedy is part of the reason.
 Failure because(const Error& error, std::string log = {}) {
-  return {Stage::kCompile, error.remedy.empty() ? error.message : error.message + "; " + error.remedy,
-          std::move(log)};
+  return {Stage::kCompile, error.line(), std::move(log)};
 }
 
 struct Tools {

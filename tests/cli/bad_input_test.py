@@ -406,6 +406,28 @@ class BadInput(unittest.TestCase):
         rows = self.place.path / "r/scripts/data.safetensors"
         rows.write_bytes(rows.read_bytes()[:-1] + b"\x07")
         self.refuse(*resume, says=["data.safetensors' was changed", *key])
+        rows.unlink()
+        self.refuse(*resume, says=["data.safetensors", r"\n  \S.*start a new run"])
+
+    def test_a_name_that_leads_out_of_the_folder_of_runs(self) -> None:
+        self.place.write("race.toml", 'name = "../../evil\\u001b"\n' + GOOD)
+        begun = self.place.run("run", "race.toml")
+        self.assertEqual(begun.code, 1, "nothing to race with: " + begun.err)
+        (run,) = (self.place.path / "runs").iterdir()
+        self.assertRegex(run.name, r"^\.\._\.\._evil_-\d+")
+
+    def test_more_recipes_than_a_suite_has(self) -> None:
+        self.place.write("race.toml", GOOD)
+        many = ", ".join(['"race.toml"'] * 1001)
+        self.place.write("many.toml", f'name = "many"\nrecipes = [{many}]\n')
+        says = [r"many\.toml: 1001 recipes", r"\n  \S"]
+        self.refuse("suite", "many.toml", "--out", "s", says=says)
+
+    def test_more_columns_than_a_table_of_series_has(self) -> None:
+        names = ",".join(f"c{i}" for i in range(300_000))
+        self.place.write("wide.csv", f"{names}\n{names}\n")
+        says = [r"wide\.csv:1: has 300000 columns", r"\n  \S"]
+        self.refuse("history", "--read", "wide.csv", says=says)
 
     def test_a_report_that_cannot_be_written(self) -> None:
         self.place.write("race.toml", GOOD)

@@ -193,17 +193,26 @@ class Disturbed(unittest.TestCase):
         self.assertEqual(got.code, 0, got.err)
         self.assertEqual(got.json()["unranked"], [], got.err)
 
+    def group_of_memory(self, limit: int) -> Path:
+        """A control group of version 1, else of version 2."""
+        mounts = Path("/sys/fs/cgroup")
+        name, file = f"bakeoff_test_{os.getpid()}", "memory.limit_in_bytes"
+        group = mounts / "memory" / name
+        if not group.parent.exists():
+            group, file = mounts / name, "memory.max"
+        try:
+            if file == "memory.max":
+                (mounts / "cgroup.subtree_control").write_text("+memory")
+            group.mkdir()
+            self.addCleanup(group.rmdir)
+            (group / file).write_text(str(limit))
+        except OSError as error:
+            self.skipTest(f"may not make a control group: {error}")
+        return group
+
     def test_the_memory_of_a_control_group(self) -> None:
         """The kernel ends who takes too much of it; that is a row, and the others are ranked."""
-        group = Path(f"/sys/fs/cgroup/memory/bakeoff_test_{os.getpid()}")
-        if not group.parent.exists():
-            self.skipTest("there are no control groups of memory, version 1")
-        try:
-            group.mkdir()
-        except OSError:
-            self.skipTest("may not make a control group")
-        self.addCleanup(group.rmdir)
-        (group / "memory.limit_in_bytes").write_text(str(700 << 20))
+        group = self.group_of_memory(700 << 20)
         text = support.recipe([ONE], top=support.PREDICTIONS, optimizer="")
         self.place.write("one.toml", text)
         emitted = self.place.run("emit", "one.toml", "--out", "emitted")

@@ -710,6 +710,52 @@ o = Reshape h, back"""),
     }
 
 
+def greedy() -> dict[str, Any]:
+    """Sizes and lengths of a few bytes that ask for more than a machine has."""
+    whole = (1 << 63) - 1
+
+    def of(what: str, *constants: Any, kind: int = I) -> Any:
+        """x + a number that is computed from constants."""
+        lines = f"{what}\nb = Cast a to=1\nc = ReduceSum b keepdims=0\nout = Add x, c"
+        return model(nodes_of(lines), list(constants), ["n", 3])
+
+    return {
+        "endless": of("a = Range s, l, d", *scalars(s=-whole, l=whole, d=1)),
+        "stands": of("a = Range s, l, d", *scalars(s=0, l=5, d=0)),
+        "mixed": of(
+            "a = Range s, l, d",
+            *scalars(s=0, l=5),
+            numpy_helper.from_array(np.array(1, dtype=np.float32), "d"),
+        ),
+        "wide": of("a = ConstantOfShape s", ints("s", 1 << 20, 1 << 20)),
+        "hollow": of(
+            "z = ConstantOfShape s\na = Concat z, z axis=0", ints("s", 1 << 40, 0)
+        ),
+        "tiled": of("a = Tile s, t", ints("s", 1), ints("t", 1 << 30)),
+        "halves": of("a b2 = Split s, t", ints("s", 1, 2), ints("t", 1, whole)),
+        "parts": of("a = Split s num_outputs=9223372036854775807", ints("s", 1, 2)),
+        "product": of(
+            "p = ConstantOfShape s\nq = ConstantOfShape t\na = Add p, q",
+            ints("s", 1 << 14, 1),
+            ints("t", 1 << 14),
+        ),
+        "picked": of(
+            "p = ConstantOfShape s\nq = ConstantOfShape t\nr = Cast q to=7\na = Gather p, r",
+            ints("s", 2, 1 << 14),
+            ints("t", 1 << 14),
+        ),
+        "ranks": of("a = Reshape s, t", ints("s", 1), ints("t", *[1] * 100)),
+        "unsqueezed": of("a = Unsqueeze s, t", ints("s", 1), ints("t", *range(100))),
+    }
+
+
+def scalars(**numbers: int) -> list[Any]:
+    return [
+        numpy_helper.from_array(np.array(number, dtype=np.int64), name)
+        for name, number in numbers.items()
+    ]
+
+
 def bad() -> dict[str, Any]:
     identity = node("Identity", ["x"], "out")
     loop = helper.make_graph([], "body", [], [])
@@ -735,6 +781,7 @@ def bad() -> dict[str, Any]:
             ["n", 3],
         ),
         "huge": model([node("Add", ["x", "w"], "out")], [huge], ["n", 3]),
+        **greedy(),
         "short": model([node("Add", ["x", "w"], "out")], [short], ["n", 3]),
         "loop": model(
             [helper.make_node("Loop", ["", "", "x"], ["out"], body=loop)], [], ["n", 3]

@@ -128,6 +128,21 @@ class Suite(unittest.TestCase):
         before = trials.read_bytes()
         self.place.run("suite", "--resume", "s", "--budget", "5s")
         self.assertEqual(trials.read_bytes(), before, "nothing is raced twice")
+        self.fails_with_an_older_run()
+
+    def fails_with_an_older_run(self) -> None:
+        """What its folder holds is shown, and that it failed is said, too."""
+        file = self.place.path / "s" / "suite.json"
+        record = json.loads(file.read_text())
+        record["entries"] = [record["entries"][0] | {"state": "waiting"}]
+        file.write_text(json.dumps(record))
+        recipe = self.place.path / "small.toml"
+        recipe.write_text("bacth = 3\n" + recipe.read_text())
+        got = self.place.run("suite", "--resume", "s")
+        self.assertEqual(got.code, 1, got.out + got.err)
+        self.assertIn("small: ", got.out)
+        self.assertIn("unknown key 'bacth'", " ".join(got.out.split()))
+        self.assertIn("1.000", got.out)
 
     def test_bad_input(self) -> None:
         for arguments, message in (
@@ -137,6 +152,8 @@ class Suite(unittest.TestCase):
             (["both.toml", "small.toml"], "name one suite alone"),
             (["both.toml", "--baseline", "onnxrutime"], "did you mean 'onnxruntime'?"),
             (["both.toml", "--budget", "20pairs"], "must be a time above 0"),
+            (["both.toml", "--budget", "9e9h"], "must be a time above 0"),
+            (["both.toml", "--profile", "none.json"], "none.json"),
             (["--resume", "nowhere"], "nowhere/suite.json"),
             (["--report", "."], "suite.json"),
         ):
