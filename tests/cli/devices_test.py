@@ -152,7 +152,7 @@ class Devices(unittest.TestCase):
         cls.place.close()
 
     def recipe(self, contenders: list[str], **sections: str) -> Path:
-        sections = {"race": RACE, **sections}
+        sections = {"race": RACE, "budget": support.UNENDING, **sections}
         return self.place.write("race.toml", support.recipe(contenders, **sections))
 
     def emitted(self, **sections: str) -> str:

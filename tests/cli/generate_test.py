@@ -34,6 +34,12 @@ TOP = (
     'scenario = "generate"\nworkload = "lm.ir"\nbatch = 6\nalpha = 0.5\nmargin = 1.0\n'
 )
 ANSWERS = "prompt = 4\nwords = 6\nanswers = 2\nprocesses = 1\nbatches = 2\n"
+SECTIONS = {
+    "top": TOP,
+    "optimizer": "",
+    "generate": ANSWERS,
+    "budget": support.UNENDING,
+}
 CONTENDERS = [
     'framework = "torch", cache = ["static", "none"]',
     'framework = "jax", precision = "bfloat16"',
@@ -84,7 +90,7 @@ class Generate(unittest.TestCase):
         self.place.write("lm.ir", MODEL)
 
     def recipe(self, contenders: list[str], **sections: str) -> Path:
-        given = {"top": TOP, "optimizer": "", "generate": ANSWERS, **sections}
+        given = {**SECTIONS, **sections}
         return self.place.write("lm.toml", support.recipe(contenders, **given))
 
     def test_race(self) -> None:
@@ -162,7 +168,7 @@ class Generate(unittest.TestCase):
 
     def text(self, contenders: list[str], model: str = MODEL, **sections: str) -> str:
         self.place.write("other.ir" if model != MODEL else "lm.ir", model)
-        given = {"top": TOP, "optimizer": "", "generate": ANSWERS, **sections}
+        given = {**SECTIONS, **sections}
         text = support.recipe(contenders, **given)
         return text.replace("lm.ir", "other.ir") if model != MODEL else text
 

@@ -258,6 +258,9 @@ PREDICTIONS = (
 )
 
 
+UNENDING = "minutes = 30\nheats = 3\n"  # a budget of many contenders: heats end it, not a busy machine
+
+
 def recipe(contenders: Iterable[str], **sections: str) -> str:
     """A small race over MLP; `sections` are appended as they are, but for empty ones."""
     parts = {
