@@ -16,8 +16,8 @@ from pathlib import Path
 
 PROGRAM = ""
 FULL = bool(os.environ.get("BAKEOFF_FULL_TESTS"))
-SHARE = "1" if FULL else "0.25"
-SHARE_OF_CLAIMS = "1" if FULL else "0.1"
+SHARE = "1" if FULL else "0.15"
+SHARE_OF_CLAIMS = "1" if FULL else "0.05"
 # The least of the mutants show in no share: with BAKEOFF_FULL_TESTS=1 alone.
 NEEDS_ALL = ("lengthened", "pooled-variance", "waves-of-one")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Sequence
 
-_OURS = str(Path(__file__).resolve().parent)
+_OURS = str(Path(__file__).parent)  # as tracebacks have it, links not followed
 
 
 def is_users(file: str, folder: str) -> bool:

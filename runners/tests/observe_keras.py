@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from observed import RUNNERS, Observed, bare
+from tiers import FULL
 
 SCRIPT = """
 import sys
@@ -207,7 +208,8 @@ def check_fit(faces: Faces, backend: str) -> None:
     assert batch["kind"] == "fit" and len(batch["marks"]) == 14
     assert len(rest["marks"]) == STEPS - 14  # of two models
     assert batch["facts"]["data"] == "train_on_batch"
-    assert numbers(printed) == faces.bare("batch")
+    if FULL:  # every day of the other face, and of check_apply
+        assert numbers(printed) == faces.bare("batch")
     assert first["losses"] == pytest.approx(batch["losses"], rel=1e-3)
     told = [float.fromhex(line.split()[1]) for line in numbers(printed)[:10]]
     assert batch["losses"] == pytest.approx(told, rel=1e-6)
@@ -292,7 +294,7 @@ def check_apply(faces: Faces) -> None:
     batch, _, _ = faces.plain("batch")
     assert first["losses"] == pytest.approx(batch["losses"], rel=1e-3)
     assert numbers(printed) == faces.bare("apply")
-    if "tensorflow" in str(first["facts"].get("backend")):
+    if FULL and "tensorflow" in str(first["facts"].get("backend")):
         graph, rest, _ = faces.run("apply", {"graph": True})
         assert graph["thrown"] == ["graph"] and len(rest["marks"]) == STEPS - 14
         assert graph["facts"]["eager_loop"]["scope"] == "model"

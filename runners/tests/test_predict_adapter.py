@@ -19,6 +19,7 @@ np = pytest.importorskip("numpy")
 
 import forks  # noqa: E402
 from supervisor import WorkerProcess  # noqa: E402
+from tiers import FULL  # noqa: E402
 
 from bakeoff_runner.prediction import predict_burst  # noqa: E402
 from bakeoff_runner.tensors import read_safetensors, write_safetensors  # noqa: E402
@@ -46,6 +47,8 @@ CASES: dict[str, tuple[str, str, dict[str, str]]] = {
         {"io_binding": "true"},
     ),
 }  # fmt: skip
+if not FULL:
+    del CASES["tensorflow_xla"]  # TensorFlow's but for one option
 
 
 @pytest.fixture(params=CASES)

@@ -16,6 +16,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from supervisor import WorkerProcess  # noqa: E402
+from tiers import FULL  # noqa: E402
 
 from bakeoff_runner.tensors import read_safetensors, write_safetensors  # noqa: E402
 
@@ -34,6 +35,8 @@ CASES: dict[str, tuple[str, str, dict[str, str]]] = {
 }
 if importlib.util.find_spec("tf_keras"):  # the others are seen where it is not
     CASES = {"keras2": CASES["keras2"]}
+elif not FULL:
+    del CASES["keras"]  # as TensorFlow itself, and as Keras on the others
 
 
 @pytest.fixture(params=CASES)

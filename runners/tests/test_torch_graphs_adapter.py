@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
 
 import fake_cuda  # noqa: E402
+from tiers import full_tier  # noqa: E402
 
 from bakeoff_runner.adapter import (  # noqa: E402
     AdapterError,
@@ -70,7 +71,9 @@ def replaced(text: str, old: str, new: str) -> str:
     return text.replace(old, new)
 
 
-@pytest.mark.parametrize("name", EXECUTED)
+@pytest.mark.parametrize(
+    "name", [EXECUTED[0], pytest.param(EXECUTED[1], marks=full_tier)]
+)
 def test_a_replayed_graph_trains_as_the_step_does(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
@@ -21,6 +22,7 @@ from bakeoff_runner.adapter import (  # noqa: E402
     TrainCommands,
     load_adapter,
 )
+from bakeoff_runner.adapters import ranks  # noqa: E402
 from bakeoff_runner.adapters.ranks import Leader, free_addresses  # noqa: E402
 from bakeoff_runner.tensors import write_safetensors  # noqa: E402
 
@@ -151,5 +153,19 @@ def test_devices_of_one_process_need_no_ranks(framework: str) -> None:
     assert isinstance(load_adapter(framework, several), Leader)
 
 
-def test_addresses_differ() -> None:
-    assert len(set(free_addresses(3))) == 3
+def test_addresses_differ_and_nobody_gets_one_by_chance() -> None:
+    found = free_addresses(3)
+    assert len(set(found)) == 3
+    first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    below = [int(one.rpartition(":")[2]) < first for one in found]
+    assert all(below) or first <= 10_000
+
+
+def test_an_address_that_is_taken_is_not_given(monkeypatch: Any) -> None:
+    address = free_addresses(1)[0]
+    port = int(address.rpartition(":")[2])
+    monkeypatch.setattr(ranks, "range", lambda *_: [port], raising=False)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", port))
+        assert free_addresses(1) != [address]
+    assert free_addresses(1) == [address]

@@ -133,6 +133,16 @@ double nominal(const KernelSet& set, const FmaKernel& kernel, double hz) {
   return 2.0 * static_cast<double>(kernel.lanes) * (units > 0 ? units : 2) * hz;
 }
 
+// Whether a wider loop's operations per second bound those of this one: in f32 they do, as no processor has more than
+// twice as many units of half the width.
+bool bounded_by_wider(const FmaKernel& kernel) {
+  if (std::string_view(kernel.dtype) != "f32") return false;
+  for (const KernelSet* set : supported_kernels())
+    for (const FmaKernel* k = set->fma; k->dtype != nullptr; ++k)
+      if (std::string_view(k->dtype) == "f32" && k->lanes > kernel.lanes) return true;
+  return false;
+}
+
 }  // namespace
 
 Limits measure_bounds(const MeasureOptions& options) {
@@ -147,7 +157,7 @@ Limits measure_bounds(const MeasureOptions& options) {
   for (const char* dtype : {"f32", "bf16"}) {
     for (const KernelSet* set : supported_kernels()) {
       for (const FmaKernel* kernel = set->fma; kernel->dtype != nullptr && !stopped(options); ++kernel) {
-        if (std::string_view(kernel->dtype) != dtype) continue;
+        if (std::string_view(kernel->dtype) != dtype || bounded_by_wider(*kernel)) continue;
         Peak peak{.dtype = dtype, .isa = set->isa, .lanes = kernel->lanes, .clock_hz = hz};
         const auto work = [&](size_t, int64_t times) { kernel->run(times); };
         peak.ops.one = watch.best({options.cpus.front()}, static_cast<double>(kernel->operations()), work);

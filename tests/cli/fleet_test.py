@@ -133,6 +133,7 @@ class BySlurm(FleetTest):
         self.assertIn("sbatch", said)
         self.assertEqual(self.slurm.queue(), "")
 
+    @support.full_tier  # every day a race by Slurm, and a suite in the background
     def test_a_suite_of_two_races(self) -> None:
         self.suite("--engine", "slurm", "--shared", "/")
         for race in ("01-race", "02-race"):

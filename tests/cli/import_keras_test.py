@@ -5,13 +5,14 @@ python3 -m tests.cli.import_keras_test build/dev/bakeoff
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
 import subprocess
 import unittest
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from tests import import_conformance
 from tests.cli import support
@@ -47,20 +48,22 @@ def line_of(mark: str) -> str:
     return f"{MODELS.name}:{found[0]}"
 
 
-class Importing(unittest.TestCase):
-    """Each test has a place of its own; the process that has torch is the class's."""
+@functools.cache
+def waiting() -> support.Place:
+    """The process that has torch, of all classes."""
+    place = support.Place(["torch"], warm=True)
+    unittest.addModuleCleanup(place.close)
+    return place
 
-    waiting: ClassVar[support.Place]
+
+class Importing(unittest.TestCase):
+    """Each test has a place of its own."""
+
     place: support.Place
 
-    @classmethod
-    def setUpClass(cls) -> None:
-        support.need("torch")
-        cls.waiting = support.Place(["torch"], warm=True)
-        cls.addClassCleanup(cls.waiting.close)
-
     def setUp(self) -> None:
-        self.place = support.Place(BACKENDS, waiting=self.waiting)
+        support.need("torch")
+        self.place = support.Place(BACKENDS, waiting=waiting())
         self.addCleanup(self.place.close)
         shutil.copy(MODELS, self.place.path)
 

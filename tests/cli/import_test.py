@@ -5,6 +5,7 @@ python3 -m tests.cli.import_test build/dev/bakeoff
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
@@ -44,22 +45,23 @@ def header(file: Path) -> dict[str, Any]:
         return dict(json.loads(stream.read(size)))
 
 
+@functools.cache
+def waiting() -> support.Place:
+    """The process that has torch, of all classes."""
+    place = support.Place(["torch"], warm=True)
+    unittest.addModuleCleanup(place.close)
+    return place
+
+
 class Importing(unittest.TestCase):
-    """Each test has a place of its own; the process that has torch is the class's."""
+    """Each test has a place of its own."""
 
     WARM: ClassVar[bool] = True
-    waiting: ClassVar[support.Place | None] = None
     place: support.Place
 
-    @classmethod
-    def setUpClass(cls) -> None:
-        support.need("torch")
-        if cls.WARM:
-            cls.waiting = support.Place(["torch"], warm=True)
-            cls.addClassCleanup(cls.waiting.close)
-
     def setUp(self) -> None:
-        self.place = support.Place(["torch"], waiting=self.waiting)
+        support.need("torch")
+        self.place = support.Place(["torch"], waiting=waiting() if self.WARM else None)
         self.addCleanup(self.place.close)
         shutil.copy(MODELS, self.place.path)
 
@@ -239,6 +241,7 @@ class Proven(Proving):
         self.assertNotIn("group_norm(", text)
         self.assertIn("dropout(", text)
 
+    @support.full_tier
     def test_places_constant_and_computed(self) -> None:
         text = self.proves("Chosen", "f32[4,6,8]", "i32[4]<6")
         self.assertEqual(text.count("argmax("), 2)
@@ -250,6 +253,7 @@ class Proven(Proving):
         self.assertEqual(text.count("= scatter_add("), 3)
         self.assertEqual(text.count("embedding("), 5)  # of topk, and of ids + 0
 
+    @support.full_tier
     def test_batches_one_behind_the_other(self) -> None:
         text = self.proves("Batches", "f32[4,1,5,6]", "f32[4,1,5,6]")
         self.assertEqual(text.count("batch_norm("), 2)
@@ -261,6 +265,7 @@ class Proven(Proving):
     def test_ops_that_others_spell(self) -> None:
         self.proves("Odds", "f32[4,6,8]")
 
+    @support.full_tier
     def test_paths_that_are_dropped_by_a_floor(self) -> None:
         text = self.proves("DropsPaths", "i32[4,5]", "f32[4,5]")
         self.assertEqual(text.count("dropout("), 2)
@@ -272,6 +277,7 @@ class Proven(Proving):
         self.assertEqual(len(rates), 7, text)
         self.assertRegex(text, r"constant\[1,1,1,6\] frozen")  # one for the whole batch
 
+    @support.full_tier
     def test_what_people_spell(self) -> None:
         done = self.imported("Spelled", "f32[4,6]", "i32[4,6]<6")
         self.assertEqual(done.code, 0, done.err)
@@ -280,6 +286,7 @@ class Proven(Proving):
     def test_masks_of_an_attention_that_sees_a_window(self) -> None:
         self.proves("Windowed", "i32[4,9]", "i32[4,9]")
 
+    @support.full_tier
     def test_values_that_are_written_into_constants(self) -> None:
         text = self.proves("WritesInto", "f32[4,6,8]")
         self.assertEqual(text.count("tanh("), 6)

@@ -1,6 +1,6 @@
 """The published networks in `small` pass the gate of every framework that trains.
 
-Everyday it is a deep one and one with an LSTM, each in one framework;
+Everyday it is a deep one, one with an LSTM and an imported one, each in one framework;
 all of them in all frameworks are of the full tier.
 
 python3 -m tests.cli.small_networks_test build/dev/bakeoff
@@ -70,7 +70,7 @@ LIBRARIES = {
 EVERYDAY = {
     "resnet18_small": "torch",
     "lstm_lm_small": "jax",
-    "gnmt_tiny": "torch",
+    "dlrm_tiny": "torch",
 }
 
 

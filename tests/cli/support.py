@@ -10,6 +10,7 @@ BAKEOFF_REQUIRE_ENVS=1 that is a failure.
 
 from __future__ import annotations
 
+import compileall
 import json
 import os
 import random
@@ -87,6 +88,17 @@ def wait_for(
         time.sleep(0.02)
 
 
+def compile_once(runners: Path) -> None:
+    """Of what the program has unpacked: every worker would compile it again where
+    PYTHONDONTWRITEBYTECODE is set, as it is in many containers."""
+    for runner in runners.iterdir():
+        try:
+            (runner / "__pycache__").mkdir()
+        except FileExistsError:  # another test's
+            continue
+        compileall.compile_dir(runner, quiet=2)
+
+
 @dataclass(frozen=True)
 class Outcome:
     code: int
@@ -131,14 +143,13 @@ class Place:
         }
         for name in ("BAKEOFF_CONFIG", "PYTHONPATH"):
             self.variables.pop(name, None)
+        compile_once(self.share("runner"))
         proofs = os.environ.get("BAKEOFF_TEST_PROOFS")  # of scripts/run_ctest.py
         if shared_proofs and proofs:
             (home / "proofs").symlink_to(proofs)
         pythons = {name: interpreter(name) for name in environments}
         if shared_programs:
-            compiled = real_home() / "compiled"
-            compiled.mkdir(parents=True, exist_ok=True)
-            (home / "compiled").symlink_to(compiled)
+            self.share("compiled")
         self.warm: list[Warm] = []
         for one in waiting.warm if waiting else ():
             pythons[one.environment] = one.interpreter
@@ -152,6 +163,13 @@ class Place:
                 self.close()
                 raise
         self.set_interpreters(pythons)
+
+    def share(self, name: str) -> Path:
+        """A folder of this home is that of the user's home."""
+        theirs = real_home() / name
+        theirs.mkdir(parents=True, exist_ok=True)
+        (self.path / "home" / name).symlink_to(theirs)
+        return theirs
 
     def set_interpreters(self, pythons: Mapping[str, Path]) -> None:
         self.write(
@@ -238,6 +256,9 @@ class Place:
 PREDICTIONS = (
     'scenario = "predict"\nworkload = "mlp.ir"\nbatch = 50\nalpha = 0.5\nmargin = 1.0\n'
 )
+
+
+UNENDING = "minutes = 30\nheats = 3\n"  # a budget of many contenders: heats end it, not a busy machine
 
 
 def recipe(contenders: Iterable[str], **sections: str) -> str:

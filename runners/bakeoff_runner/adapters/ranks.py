@@ -22,6 +22,7 @@ import ctypes
 import hashlib
 import importlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -465,12 +466,29 @@ def _nudging(nudge: Callable[[], None], steps: int, every: int) -> Callable[[], 
 
 
 def free_addresses(count: int) -> list[str]:
-    """Of this machine alone, at which nobody listens yet."""
+    """Of this machine alone, at which nobody listens yet.
+
+    Seconds pass until a framework listens there. So they lie below the range from which
+    the kernel gives a port to everyone who asks for any: nobody gets one by chance.
+    """
+    below = range(10_000, _first_of_any())
+    sockets: list[socket.socket] = []
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
+        for port in [*random.SystemRandom().sample(below, len(below)), *count * [0]]:
+            if len(sockets) == count:
+                break
+            with contextlib.suppress(OSError):  # somebody is there
+                one = stack.enter_context(socket.socket())
+                one.bind(("127.0.0.1", port))
+                sockets.append(one)
         return [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+
+
+def _first_of_any() -> int:
+    with contextlib.suppress(OSError):
+        path = Path("/proc/sys/net/ipv4/ip_local_port_range")
+        return int(path.read_text().split()[0])
+    return 0
 
 
 def leave(code: int = 0) -> None:
