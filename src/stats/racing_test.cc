@@ -75,7 +75,10 @@ TEST(NextWave, ConfirmsWhatIsDecided) {
 TEST(LeaveToTheseNodes, WaitsUntilNoNodeJoinsAndThenLeavesWhatTheFirstQuarterDecided) {
   EXPECT_EQ(earliest_of(std::vector<int>{0, 1, 1, 0, 0, 0, 1, 0}), 2u);
   EXPECT_EQ(earliest_of(std::vector<int>{0, 0, 1, 0, 0, 2, 1, 0}), 0u) << "2 has just joined";
-  Race race{.leader = 0, .standings = std::vector<Standing>(4), .still_undecided = {1, 2, 3}};
+  Race race;
+  race.leader = 0;
+  race.standings.resize(4);
+  race.still_undecided = {1, 2, 3};
   Race early = race;
   for (Standing& one : early.standings) one.effect = 0.1;
   early.standings[1].verdict = Verdict::kSlower;
