@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "evidence/heats.h"
 #include "evidence/promise.h"
@@ -75,6 +76,9 @@ stats::RacingOptions racing_options(const recipe::Recipe& recipe, const std::vec
   options.ranking.margin = recipe.margin;
   options.ranking.ceiling = promise_of(recipe, trials, contenders).ceiling();
   options.ranking.ceiling_from = kPromisedFrom;
+  std::set<std::string> nodes;
+  for (const Trial& trial : trials) nodes.insert(trial.node);
+  if (nodes.size() >= stats::kFewestOfAKind) options.ranking.about = stats::About::kTheirKind;
   return options;
 }
 

@@ -25,7 +25,8 @@ Result<stats::PairTable> tabulate(const std::vector<Trial>& trials,
                                   const std::vector<std::string>& contenders, double tolerance = 0.03);
 
 // How heats are planned and how verdicts are given, for race and report alike. `contenders`: ids of one
-// group; its trials may contradict a promised ceiling (evidence/promise.h).
+// group; its trials may contradict a promised ceiling (evidence/promise.h). Verdicts are about the kind of the nodes from
+// stats::kFewestOfAKind nodes on.
 stats::RacingOptions racing_options(const recipe::Recipe& recipe, const std::vector<Trial>& trials,
                                     const std::vector<std::string>& contenders);
 

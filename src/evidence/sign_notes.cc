@@ -39,12 +39,11 @@ std::string node_note(const stats::PairTable& table, const std::vector<std::stri
     for (size_t b = a + 1; b < table.contenders(); ++b)
       if (const auto spread = table.signs(a, b).nodes)
         nodes.add(contenders[a], contenders[b],
-                  fmt::format("by {} (sd) between {} nodes, {} heats", gap_percent(spread->sd), spread->nodes,
-                              spread->heats));
+                  fmt::format("by {} (sd) between {} nodes, {:.0f}% of the variance of a heat, {} heats",
+                              gap_percent(spread->sd), spread->nodes, 100 * spread->share, spread->heats));
   if (nodes.empty()) return "";
   return fmt::format(
-      "The difference between two contenders depends on the node, so each node counts as one observation of them, "
-      "however many heats it ran; a verdict on few nodes is then out of reach: {}.",
+      "The difference between two contenders depends on the node, which their intervals allow for: {}.",
       nodes.text());
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "stats/trimmed.h"
 
@@ -92,6 +93,29 @@ std::map<std::string, NodeState> admit(const std::vector<Node>& records, double 
   }
   std::map<std::string, NodeState> all;
   for (auto& [name, one] : seen) all[name] = std::move(one.state);
+  return all;
+}
+
+std::map<std::string, std::string> at_fault(const std::vector<Check>& checks) {
+  struct Contender {
+    std::map<std::string, std::string> differs;  // by node
+    std::set<std::string> sound;
+  };
+  std::map<std::string, Contender> contenders;
+  for (const Check& check : checks) {
+    Contender& one = contenders[check.contender];
+    if (check.differs.empty())
+      one.sound.insert(check.node);
+    else
+      one.differs[check.node] = check.differs;
+  }
+  std::map<std::string, std::string> all;
+  for (const auto& [name, one] : contenders) {
+    if (one.differs.size() != 1) continue;
+    const auto& [node, differs] = *one.differs.begin();
+    if (std::ranges::none_of(one.sound, [&](const std::string& other) { return other != node; })) continue;
+    all.emplace(node, fmt::format("{} computes something else there: {}", name, differs));
+  }
   return all;
 }
 

@@ -27,4 +27,8 @@ struct NodeState {
 // By name. `records`: of every block that is settled, in the order of the blocks. `out_of_line`: Settings::out_of_line.
 std::map<std::string, NodeState> admit(const std::vector<Node>& records, double out_of_line);
 
+// Nodes on which a contender computes something else than it was proven for, each with what: those on which one alone
+// differs that is sound on another. One that differs on two nodes is at fault itself, and is out of the race.
+std::map<std::string, std::string> at_fault(const std::vector<Check>& checks);
+
 }  // namespace bakeoff::fleet

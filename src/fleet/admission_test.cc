@@ -56,5 +56,15 @@ TEST(Admission, WhatWasNotMeasuredIsNotHeldAgainstANode) {
   EXPECT_THAT(admit({node("a"), node("b", 0, 0, 0)}, 0.15).at("b").apart, IsEmpty());
 }
 
+TEST(AtFault, IsANodeOnWhichAloneAContenderDiffers) {
+  const Check sound{"a", "torch", ""}, differs{"b", "torch", "logits differ"};
+  EXPECT_THAT(at_fault({sound, {"b", "jax", ""}}), IsEmpty());
+  EXPECT_EQ(at_fault({differs, sound, {"b", "torch", ""}}).at("b"),
+            "torch computes something else there: logits differ");
+  EXPECT_THAT(at_fault({differs}), IsEmpty()) << "on no other node was it seen";
+  EXPECT_THAT(at_fault({differs, {"b", "torch", ""}}), IsEmpty());
+  EXPECT_THAT(at_fault({sound, differs, {"c", "torch", "loss differs"}}), IsEmpty()) << "it is its own fault";
+}
+
 }  // namespace
 }  // namespace bakeoff::fleet

@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/clock.h"
 #include "base/texts.h"
+#include "fleet/admission.h"
 #include "fleet/probe.h"
 #include "plan/plan.h"
 #include "proc/interrupt.h"
@@ -17,38 +19,88 @@
 namespace bakeoff::fleet {
 namespace {
 
-// Contenders that failed in a heat.
+// What an audit found that differs from the referee; empty: nothing, or there was no audit.
+std::string differing(const Trial& trial) {
+  const auto found =
+      std::ranges::find_if(trial.audits, [](const Audit& one) { return !one.differs.empty(); });
+  return found == trial.audits.end() ? "" : found->differs;
+}
+
+// Contenders that failed in a heat, or computed something else.
 std::vector<std::string> failed_in(const HeatResult& heat) {
   std::vector<std::string> all;
   for (const Trial& trial : heat.trials)
-    if (trial.failure) all.push_back(trial.contender);
+    if (trial.failure || !differing(trial).empty()) all.push_back(trial.contender);
   return all;
 }
 
-// Why a heat does not settle its block: a contender failed that failed in no earlier attempt. Perhaps the node is at
-// fault: an environment that is damaged, a disk that is full. Empty: it settles it.
-std::string doubt(const HeatResult& heat, const std::vector<FailedAttempt>& before) {
+// Why a heat does not settle its block: a contender failed, or computed something else, that did so in no earlier
+// attempt and on no other node. Perhaps the node is at fault: an environment that is damaged, a disk that is full. It
+// surely is if the contender is sound on another node, and differs here alone. Empty: the heat settles the block.
+std::string doubt(const HeatResult& heat, const std::vector<FailedAttempt>& before,
+                  const std::vector<Check>& checks) {
   std::string why;
   for (const Trial& trial : heat.trials) {
     const auto too = [&](const FailedAttempt& attempt) {
       return std::ranges::find(attempt.contenders, trial.contender) != attempt.contenders.end();
     };
-    if (trial.failure && std::ranges::none_of(before, too))
-      why += fmt::format("{}{} failed in stage {}", why.empty() ? "" : "; ", trial.contender,
-                         trial.failure->text());
+    const auto elsewhere = [&](bool sound) {
+      return std::ranges::any_of(checks, [&](const Check& check) {
+        return check.contender == trial.contender && check.node != node_name() &&
+               check.differs.empty() == sound;
+      });
+    };
+    const bool again = std::ranges::any_of(before, too);
+    const std::string differs = differing(trial), next = why.empty() ? "" : "; ";
+    if (trial.failure && !again)
+      why += fmt::format("{}{} failed in stage {}", next, trial.contender, trial.failure->text());
+    else if (!differs.empty() && !elsewhere(false) && (!again || elsewhere(true)))
+      why += fmt::format("{}{} computes something else than it was proven for: {}", next, trial.contender,
+                         differs);
   }
   return why;
+}
+
+Status note_checks(const Board& board, const HeatResult& heat) {
+  for (const Trial& trial : heat.trials)
+    if (!trial.audits.empty())
+      CHECK_OK(
+          board.write(Check{.node = node_name(), .contender = trial.contender, .differs = differing(trial)}));
+  return Done{};
+}
+
+// The order of a block as this node runs it: who was not audited here yet is audited.
+Result<HeatOrder> order_here(const Board& board, const Plan& plan, int block) {
+  TRY(HeatOrder order, board.order(block));
+  std::set<std::string> sound;
+  for (const Check& check : board.checks())
+    if (check.node == node_name() && check.differs.empty()) sound.insert(check.contender);
+  std::erase_if(order.audited, [&](size_t lane) {
+    return lane < plan.manifest.contenders.size() && !sound.contains(plan.manifest.contenders[lane].id);
+  });
+  return order;
+}
+
+// Error: the node is kept apart.
+Status check_node(const Board& board) {
+  const auto faulty = at_fault(board.checks());
+  const auto here = faulty.find(node_name());
+  if (here == faulty.end()) return Done{};
+  return Error{.message = "the node is kept apart: " + here->second};
 }
 
 std::string attempt_name(int job) { return fmt::format("{}-{}-{}", job, node_name(), ::getpid()); }
 
 Status attempt(const Board& board, int job, int block, const Interpreters& interpreters, const Sensed& sensed,
                FailedAttempt& failed) {
+  CHECK_OK(check_node(board));
   TRY(const Node node, probe_node(board, sensed));
   TRY(const Plan plan, reopen_plan(board.run(), interpreters, Reopen::kHelp));
-  TRY(const HeatResult heat, run::ordered_heat(plan, board.order_file(block), sensed));
+  TRY(const HeatOrder order, order_here(board, plan, block));
+  TRY(const HeatResult heat, run::ordered_heat(plan, order, board.order_file(block), sensed));
   if (proc::interrupted()) return Done{};
-  if (const std::string why = doubt(heat, board.failures(block)); !why.empty()) {
+  CHECK_OK(note_checks(board, heat));
+  if (const std::string why = doubt(heat, board.failures(block), board.checks()); !why.empty()) {
     failed.contenders = failed_in(heat);
     return Error{.message = why};
   }
@@ -88,6 +140,7 @@ Status work_on(const Board& board, int number, const std::vector<std::string>& b
     return Error{.message = fmt::format("the run has no job {}", number), .where = board.run().string()};
   for (const int block : job->blocks) {
     if (proc::interrupted()) break;
+    CHECK_OK(check_node(board));  // other hosts take its blocks
     if (board.settled(block)) continue;
     TRY(const bool ours, board.take(block, number, node_name()));
     if (!ours) continue;

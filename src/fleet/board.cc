@@ -153,6 +153,27 @@ std::string Board::taken_by(int block, int job) const {
   return text ? *text : "";
 }
 
+Status Board::write(const Check& check) const {
+  const fs::path folder = folder_ / "checks" / check.node;
+  CHECK_OK(make_folder(folder));
+  const fs::path file = folder / fmt::format("{}-{}.json", sha256(check.contender),
+                                             check.differs.empty() ? "sound" : "differs");
+  return fs::exists(file) ? Status(Done{}) : write_file(file, to_json(check));
+}
+
+std::vector<Check> Board::checks() const {
+  std::vector<Check> all;
+  std::error_code code;
+  for (fs::recursive_directory_iterator it(folder_ / "checks", code), end; !code && it != end;
+       it.increment(code)) {
+    if (it->path().extension() != ".json") continue;
+    const auto text = read_regular_file(it->path());
+    if (!text) continue;
+    if (auto check = check_from_json(*text, it->path().string())) all.push_back(std::move(*check));
+  }
+  return all;
+}
+
 Status Board::write(const Job& job) const {
   return write_file(folder_ / "jobs" / fmt::format("{}.json", job.number), to_json(job));
 }

@@ -8,6 +8,7 @@
 //   blocks/00012/failed-NAME.json FailedAttempt
 //   blocks/00012/taken-3          an attempt of job 3 has begun; its text is the node
 //   jobs/3.json                   Job
+//   checks/NODE/HASH-sound.json   Check of a contender; or HASH-differs.json
 //   logs/                         what attempts printed
 //
 // No process waits for another one, and none asks who is there. What must happen once rests on one promise of file
@@ -59,6 +60,9 @@ class Board {
   Result<bool> take(int block, int job, const std::string& node) const;
   // The node of the attempt of this job; empty: none has begun.
   std::string taken_by(int block, int job) const;
+
+  Status write(const Check& check) const;  // once for each node, contender and outcome
+  std::vector<Check> checks() const;
 
   Status write(const Job& job) const;
   Result<std::vector<Job>> jobs() const;  // by number

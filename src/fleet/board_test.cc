@@ -110,6 +110,14 @@ TEST_F(BoardTest, KeepsWhyAttemptsFailed) {
   EXPECT_FALSE(board_.result(1)) << "it does not wait for a writer";
 }
 
+TEST_F(BoardTest, ChecksAreKeptByNodeContenderAndOutcome) {
+  EXPECT_THAT(board_.checks(), ::testing::IsEmpty());
+  const std::vector<Check> all = {{"n1", "torch", ""}, {"n1", "a/b", "logits differ"}, {"n2", "torch", ""}};
+  for (const Check& check : all) ASSERT_TRUE(board_.write(check));
+  ASSERT_TRUE(board_.write(all[1]));
+  EXPECT_THAT(board_.checks(), ::testing::UnorderedElementsAreArray(all));
+}
+
 TEST(Board, AFolderThatIsNoFleetsIsRefused) {
   TestFolder folder;
   const auto none = Board::open(folder.path());

@@ -30,6 +30,7 @@ class Engine {
   virtual size_t most() const { return 1'000'000; }
   // Sets the job's ids. `avoid`: nodes that are kept apart.
   virtual Status submit(Job& job, const std::vector<std::string>& avoid) const = 0;
+  // A job without ids is one whose submission was interrupted: the engine may have it.
   // Those blocks of the job that wait or run. Error: whom it asks does not answer.
   virtual Result<std::map<int, Queued>> queued(const Job& job) const = 0;
   // Why a block that is no longer queued has left nothing; empty: nobody knows.

@@ -11,6 +11,7 @@
 #include "base/texts.h"
 #include "evidence/evidence.h"
 #include "plan/plan.h"
+#include "proc/interrupt.h"
 #include "race/race.h"
 #include "records/machine_report.h"
 
@@ -75,6 +76,11 @@ Result<Merged> merge(const Board& board, const Plan& plan) {
   std::vector<Node> nodes;
   for (const BlockResult& result : settled.results) nodes.push_back(result.node);
   settled.merged.nodes = admit(nodes, board.settings().out_of_line);
+  for (const auto& [name, why] : at_fault(board.checks())) {
+    NodeState& node = settled.merged.nodes[name];
+    node.name = name;
+    if (node.apart.empty()) node.apart = why;
+  }
   const Node* first = nullptr;
   size_t size = 0;
   for (const BlockResult& result : settled.results) size += result.trials.size();
@@ -101,7 +107,7 @@ Result<std::map<int, std::optional<Queued>>> unsettled(const Board& board, const
   for (const int block : blocks)
     if (!board.settled(block)) open[block] = std::nullopt;
   for (const Job& job : jobs) {
-    if (job.cancelled || job.ids.empty()) continue;
+    if (job.cancelled) continue;
     if (std::ranges::none_of(job.blocks, [&](int block) { return open.contains(block); })) continue;
     TRY(const auto held, engine.queued(job));
     for (const auto& [block, queued] : held)
@@ -202,7 +208,7 @@ class Submission {
         job.minutes *= kLongest;
       CHECK_OK(board_.write(job));  // nodes read it; should we end here, its blocks are submitted again
       const Status done = engine_.submit(job, avoid);
-      job.cancelled = !done;
+      job.cancelled = !done && !proc::interrupted();  // the engine may have got it before the signal came
       CHECK_OK(board_.write(job));
       CHECK_OK(done);
       for (const std::string& id : job.ids) result.jobs.push_back(id);
@@ -298,7 +304,7 @@ Result<Submitted> submit(const Board& board, const Engine& engine, const Interpr
 Status cancel(const Board& board, const Engine& engine) {
   TRY(std::vector<Job> jobs, board.jobs());
   for (Job& job : jobs) {
-    if (job.cancelled || job.ids.empty()) continue;
+    if (job.cancelled) continue;
     CHECK_OK(engine.cancel(job));
     job.cancelled = true;
     CHECK_OK(board.write(job));

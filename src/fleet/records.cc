@@ -24,13 +24,15 @@ void to_json(RecordJson& j, const BlockResult& v) {
 void from_json(const RecordJson& j, BlockResult& v){
     BAKEOFF_READ(block) BAKEOFF_READ(attempt) BAKEOFF_READ(given_up) BAKEOFF_READ(node)
         BAKEOFF_READ(bytes)} BAKEOFF_RECORD(FailedAttempt, block, job, node, reason, contenders)
+    BAKEOFF_RECORD(Check, node, contender, differs)
 
-    std::string to_json(const Settings& settings) {
+        std::string to_json(const Settings& settings) {
   return dump(RecordJson(settings), 1) + "\n";
 }
 std::string to_json(const Job& job) { return dump(RecordJson(job)) + "\n"; }
 std::string to_json(const BlockResult& result) { return dump(RecordJson(result)) + "\n" + result.trials; }
 std::string to_json(const FailedAttempt& attempt) { return dump(RecordJson(attempt)) + "\n"; }
+std::string to_json(const Check& check) { return dump(RecordJson(check)) + "\n"; }
 
 Result<Settings> settings_from_json(std::string_view text, const std::string& where) {
   return record_from<Settings>(text, where, "engine");
@@ -49,6 +51,9 @@ Result<BlockResult> block_result_from_json(std::string_view text, const std::str
 }
 Result<FailedAttempt> failed_attempt_from_json(std::string_view text, const std::string& where) {
   return record_from<FailedAttempt>(text, where, "reason");
+}
+Result<Check> check_from_json(std::string_view text, const std::string& where) {
+  return record_from<Check>(text, where, "contender");
 }
 
 }  // namespace fleet

@@ -85,14 +85,24 @@ struct FailedAttempt {
   std::vector<std::string> contenders = {};
 };
 
+// What a node computed, by an audit of a timed burst (audit/audit.h): of the first block there in which the contender
+// ran, and of whatever other bursts were audited.
+struct Check {
+  std::string node = {}, contender = {};
+  std::string differs = {};  // from the referee, in words; empty: it computes what was proven
+  bool operator==(const Check&) const = default;
+};
+
 std::string to_json(const Settings&);
 std::string to_json(const Job&);
 std::string to_json(const BlockResult&);
 std::string to_json(const FailedAttempt&);
+std::string to_json(const Check&);
 // Errors: no such record, or values of another kind; `where` names the file.
 Result<Settings> settings_from_json(std::string_view text, const std::string& where);
 Result<Job> job_from_json(std::string_view text, const std::string& where);
 Result<BlockResult> block_result_from_json(std::string_view text, const std::string& where);
 Result<FailedAttempt> failed_attempt_from_json(std::string_view text, const std::string& where);
+Result<Check> check_from_json(std::string_view text, const std::string& where);
 
 }  // namespace bakeoff::fleet

@@ -6,19 +6,22 @@
 #include <cstdlib>
 
 #include "base/clock.h"
+#include "base/sha256.h"
 #include "base/texts.h"
 #include "fleet/engine.h"
 #include "proc/interrupt.h"
 #include "proc/run.h"
 
 // Slurm by its commands: sbatch, squeue, scontrol, scancel. A wave is one job array, whose task I runs the I-th block of
-// the job. Jobs are named and cancelled by their ids alone: a name may be a neighbour's as well. A cancelled job is over
-// only when its tasks have left the queue. sacct is not asked: many sites have no accounting.
+// the job. Jobs are known by their ids: a name may be a neighbour's as well. Only where sbatch was interrupted before it
+// told the id is a job known by its name, which therefore has a hash of the run and of the time in it. A cancelled job is
+// over only when its tasks have left the queue. sacct is not asked: many sites have no accounting.
 
 namespace bakeoff::fleet {
 namespace {
 
 constexpr int64_t kController = 60 * kSecond;  // the longest wait for an answer
+constexpr double kUnderWay = 2;                // seconds in which a job that sbatch has sent is in the queue
 constexpr int kLargestArray = 1000;            // tasks; sites allow 1,001 unless they say otherwise
 
 // What the command printed. Error: it failed, with its words.
@@ -82,7 +85,7 @@ class Slurm : public Engine {
         "--ntasks=1",
         "--no-requeue",
         fmt::format("--array=0-{}", job.blocks.size() - 1),
-        fmt::format("--job-name=bakeoff-{}-{}", board_.run().filename().string(), job.number),
+        "--job-name=" + name_of(job),
         fmt::format("--time={}", std::max(1, static_cast<int>(std::ceil(job.minutes)))),
         "--chdir=" + board_.run().string(),
         "--output=" + (board_.logs() / "%A_%a.log").string()};
@@ -107,8 +110,8 @@ class Slurm : public Engine {
 
   Result<std::map<int, Queued>> queued(const Job& job) const override {
     std::map<int, Queued> found;
-    for (const std::string& id : job.ids) {
-      const auto text = ask({"squeue", "--noheader", "--array", "--jobs=" + id, "--format=%K|%T|%N|%r"},
+    for (const std::string& which : selections(job, "--jobs=")) {
+      const auto text = ask({"squeue", "--noheader", "--array", which, "--format=%K|%T|%N|%r"},
                             "the controller does not answer; nothing is lost: ask again later");
       if (!text && text.error().message.find("Invalid job id") != std::string::npos) continue;
       if (!text) return text.error();
@@ -139,15 +142,14 @@ class Slurm : public Engine {
   }
 
   Status cancel(const Job& job) const override {
-    for (const std::string& id : job.ids) {
-      const auto done = ask({"scancel", id}, "`bakeoff fleet cancel` tries again");
-      if (!done && done.error().message.find("Invalid job id") == std::string::npos) return done.error();
-    }
+    CHECK_OK(end(job));
     const int64_t begin = monotonic_clock().now_ns();
     while (seconds_since(begin) < 120 && !proc::interrupted()) {
       TRY(const auto left, queued(job));
-      if (left.empty()) return Done{};
+      const bool known = !job.ids.empty();  // else it may reach the controller while we ask
+      if (left.empty() && (known || seconds_since(begin) > kUnderWay)) return Done{};
       ::usleep(500'000);
+      if (!known) CHECK_OK(end(job));
     }
     return Error{
         .message = fmt::format("job {} is cancelled, but not all of it has left the queue", job.number),
@@ -156,6 +158,27 @@ class Slurm : public Engine {
   }
 
  private:
+  std::string name_of(const Job& job) const {
+    return fmt::format("bakeoff-{}-{}-{}", board_.run().filename().string(), job.number,
+                       sha256(board_.run().string() + "\n" + job.submitted).substr(0, 12));
+  }
+
+  // What selects the job in squeue and scancel.
+  std::vector<std::string> selections(const Job& job, const std::string& option) const {
+    std::vector<std::string> all;
+    for (const std::string& id : job.ids) all.push_back(option + id);
+    if (all.empty()) all.push_back("--name=" + name_of(job));
+    return all;
+  }
+
+  Status end(const Job& job) const {
+    for (const std::string& which : selections(job, "")) {
+      const auto done = ask({"scancel", which}, "`bakeoff fleet cancel` tries again");
+      if (!done && done.error().message.find("Invalid job id") == std::string::npos) return done.error();
+    }
+    return Done{};
+  }
+
   const Board& board_;
 };
 

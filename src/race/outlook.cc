@@ -146,6 +146,8 @@ std::optional<Outlook> outlook(const recipe::Recipe& recipe, const std::vector<T
                .race = {},
                .states = contender_states(trials, {}, contenders, recipe.margin)};
   look.options.ranking.alpha = alpha;
+  look.options.ranking.about =
+      stats::About::kTheseNodes;  // which further heats decide; of others further nodes may
   look.race = stats::race_state(look.table, look.options.ranking);
   const std::vector<size_t> open = look.open();
   if (!look.race.leader || open.empty()) return std::nullopt;

@@ -211,6 +211,7 @@ class GroupRace {
     if (const int64_t memory = sample::available_memory_bytes(); memory > 0)
       options.live = std::clamp<size_t>(static_cast<size_t>(memory / kBytesPerWorker), 2, options.live);
     state_ = stats::race_state(table_, options.ranking);
+    if (options.ranking.about == stats::About::kTheirKind) CHECK_OK(leave_what_only_other_nodes_decide());
     known_ = contender_states(trials_, parities_, contenders_, plan_.recipe.margin);
     stats::Heat next = next_heat(table_, state_, known_, confirmed_heats(trials_), options);
     if (next.members.empty() && tally(trials_).needs_more(plan_.recipe.race.host)) {
@@ -220,6 +221,25 @@ class GroupRace {
     }
     if (next.members.empty()) next.members = lone_member();
     return next;
+  }
+
+  // See stats::leave_to_these_nodes.
+  Status leave_what_only_other_nodes_decide() {
+    std::map<int, int> node_of_heat;
+    std::map<std::string, int> nodes;
+    for (const Trial& trial : trials_)
+      node_of_heat[trial.heat] = nodes.emplace(trial.node, static_cast<int>(nodes.size())).first->second;
+    std::vector<int> numbers, ran_on;
+    for (const auto& [heat, node] : node_of_heat) numbers.push_back(heat), ran_on.push_back(node);
+    const size_t first = stats::earliest_of(ran_on);
+    if (first == 0) return Done{};
+    std::vector<Trial> trials = trials_;
+    std::erase_if(trials, [&](const Trial& trial) { return trial.heat >= numbers[first]; });
+    TRY(const stats::PairTable table, tabulate(trials, contenders_, plan_.recipe.margin));
+    stats::RankingOptions options = options_.ranking;
+    options.about = stats::About::kTheseNodes;
+    stats::leave_to_these_nodes(state_, stats::race_state(table, options));
+    return Done{};
   }
 
   double expected_s(const std::vector<size_t>& members) const {

@@ -67,18 +67,19 @@ Result<HeatResult> HeatsByCommand::run(const Plan& plan, const HeatOrder& order,
   return result;
 }
 
-Result<HeatResult> ordered_heat(const Plan& plan, const fs::path& order, const Sensed& sensed) {
-  TRY(const std::string text, read_file(order));
-  TRY(const HeatOrder wanted, heat_order_from_json(text, order.string()));
-  CHECK_OK(check_order(plan, wanted, order));
+Result<HeatResult> ordered_heat(const Plan& plan, const HeatOrder& order, const fs::path& file,
+                                const Sensed& sensed) {
+  CHECK_OK(check_order(plan, order, file));
   TRY(const auto here, HeatsHere::open(plan, sensed));
-  return here->run(plan, wanted, [](const Happening&) {}, {});
+  return here->run(plan, order, [](const Happening&) {}, {});
 }
 
 Status run_ordered_heat(const fs::path& folder, const fs::path& order, const fs::path& result,
                         const Interpreters& interpreters, const Sensed& sensed) {
   TRY(const Plan plan, reopen_plan(folder, interpreters, Reopen::kHelp));
-  TRY(const HeatResult done, ordered_heat(plan, order, sensed));
+  TRY(const std::string text, read_file(order));
+  TRY(const HeatOrder wanted, heat_order_from_json(text, order.string()));
+  TRY(const HeatResult done, ordered_heat(plan, wanted, order, sensed));
   if (proc::interrupted()) return Error{.message = "interrupted"};
   return write_file(result, to_json(done));
 }

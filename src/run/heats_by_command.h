@@ -24,10 +24,11 @@ class HeatsByCommand : public Heats {
   std::vector<std::string> command_;
 };
 
-// The other side: carries out the order of the file `order` of a run that another process continues. Nothing but the
+// The other side: carries out an order, of the file `file`, of a run that another process continues. Nothing but the
 // workers' logs is written.
-Result<HeatResult> ordered_heat(const Plan& plan, const std::filesystem::path& order, const Sensed& sensed);
-// The same in the folder of a run, with the result in the file `result`.
+Result<HeatResult> ordered_heat(const Plan& plan, const HeatOrder& order, const std::filesystem::path& file,
+                                const Sensed& sensed);
+// The same in the folder of a run, from the file `order`, with the result in the file `result`.
 Status run_ordered_heat(const std::filesystem::path& folder, const std::filesystem::path& order,
                         const std::filesystem::path& result, const Interpreters& interpreters,
                         const Sensed& sensed);

@@ -21,6 +21,10 @@ struct Interval {
   Interval intersected(const Interval& other) const {
     return {low > other.low ? low : other.low, high < other.high ? high : other.high};
   }
+  // What holds all of both.
+  Interval spanned(const Interval& other) const {
+    return {low < other.low ? low : other.low, high > other.high ? high : other.high};
+  }
   // The interval of j against i if this one is of i against j.
   Interval mirrored() const { return {-high, -low}; }
 

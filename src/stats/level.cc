@@ -21,6 +21,10 @@ Level::Level(const PairTable& table, double alpha, const LevelOptions& options)
 }
 
 Interval Level::of(size_t a, size_t b) const {
+  return table_.with_nodes(a, b, of_heats(a, b), alpha_of(a, b), options_.about);
+}
+
+Interval Level::of_heats(size_t a, size_t b) const {
   const Interval measured = by_t(a, b);
   if (!rests_on_promise(a, b)) return measured;
   const Interval both = measured.intersected(by_promise(a, b));

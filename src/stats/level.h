@@ -11,7 +11,7 @@
 // stalls show so far (PairTable::stalls). However the choice is made, it errs only if the chosen interval does:
 // so nine tenths go to the quicker bursts and one tenth to the mean, and both are right with probability
 // 1 - alpha. A promised ceiling has a share of alpha for itself. It is about the quicker bursts, so it
-// decides nothing where the mean decides.
+// decides nothing where the mean decides. What machines differ by only ever widens an interval: no share is theirs.
 
 #include <cstddef>
 
@@ -32,6 +32,7 @@ struct LevelOptions {
   double resolution = 0;
   double ceiling = 0;
   size_t ceiling_from = 1;
+  About about = About::kTheseNodes;
 };
 
 class Level {
@@ -51,6 +52,7 @@ class Level {
   bool rests_on_promise(size_t a, size_t b) const {
     return options_.ceiling > 0 && !table_.mean_decides(a, b);
   }
+  Interval of_heats(size_t a, size_t b) const;
   Interval by_t(size_t a, size_t b) const;
   Interval by_promise(size_t a, size_t b) const;
 

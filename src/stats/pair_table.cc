@@ -14,7 +14,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <numeric>
 
 #include "stats/distributions.h"
@@ -81,6 +80,7 @@ PairTable::PairTable(size_t contenders, std::optional<double> epsilon, Backup ba
       pairs_(contenders < 2 ? 0 : contenders * (contenders - 1) / 2),
       means_(pairs_.size()),
       stalls_(pairs_.size()),
+      on_nodes_(pairs_.size()),
       promised_(pairs_.size()),
       mean_decides_(pairs_.size(), false),
       epsilon_(epsilon),
@@ -114,13 +114,12 @@ Result<std::vector<size_t>> PairTable::members_of(const HeatResult& heat) const 
   return members;
 }
 
-void PairTable::look_for_signs(const HeatResult& heat, size_t a, size_t b, bool evidence) {
+void PairTable::look_for_signs(const HeatResult& heat, size_t a, size_t b) {
   if (watched_.empty()) return;
   Watched& watched = watched_[slot(a, b)];
   watched.d.push_back(*heat.log_ms[a] - *heat.log_ms[b]);
   watched.steal.push_back(heat.steal);
   watched.node.push_back(heat.node);
-  watched.evidence.push_back(evidence);
   watched.signs.update(signs_of(watched.d, watched.steal));
   if (const auto spread = node_spread(watched.d, watched.node)) watched.signs.nodes = spread;
 }
@@ -129,7 +128,7 @@ Status PairTable::watch(const HeatResult& heat) {
   TRY(const std::vector<size_t> members, members_of(heat));
   for (const size_t b : members) {
     for (const size_t a : members) {
-      if (a < b) look_for_signs(heat, a, b, false);
+      if (a < b) look_for_signs(heat, a, b);
     }
   }
   return Done{};
@@ -159,9 +158,11 @@ void PairTable::add_pair(const HeatResult& heat, size_t a, size_t b) {
   const size_t at = slot(a, b);
   const double d = *heat.log_ms[a] - *heat.log_ms[b];
   look_again(pairs_[at], d);
+  on_nodes_[at].node.push_back(heat.node);
+  on_nodes_[at].d.push_back(d);
   add_promised(heat, a, b);
   if (!backups_.empty()) backups_[at].add(d);
-  look_for_signs(heat, a, b, true);
+  look_for_signs(heat, a, b);
   if (!epsilon_) return;
   if (heat.log_mean_ms.empty()) {
     mean_decides_[at] = false;
@@ -169,6 +170,7 @@ void PairTable::add_pair(const HeatResult& heat, size_t a, size_t b) {
   }
   const double of_means = *heat.log_mean_ms[a] - *heat.log_mean_ms[b];
   look_again(means_[at], of_means);
+  on_nodes_[at].mean_d.push_back(of_means);
   stalls_[at].add(of_means - d);
   if (!mean_backups_.empty()) mean_backups_[at].add(of_means);
   mean_decides_[at] = stalls(a, b).decides;
@@ -245,24 +247,18 @@ Interval PairTable::interval(size_t a, size_t b, std::span<const double> ratios,
 Interval PairTable::confirmed(size_t a, size_t b, const Interval& d, double alpha) const {
   if (backups_.empty() || (!watched_.empty() && !signs(a, b).any())) return d;
   if (a > b) return confirmed(b, a, d.mirrored(), alpha).mirrored();
-  const Interval kept = (mean_decides(a, b) ? mean_backups_ : backups_)[slot(a, b)].widen(d, alpha);
-  if (watched_.empty() || !watched_[slot(a, b)].signs.nodes) return kept;
-  return confirmed_by_nodes(watched_[slot(a, b)], kept, alpha);
+  return (mean_decides(a, b) ? mean_backups_ : backups_)[slot(a, b)].widen(d, alpha);
 }
 
-Interval PairTable::confirmed_by_nodes(const Watched& watched, const Interval& d, double alpha) const {
-  std::vector<int> order;
-  std::map<int, std::pair<double, double>> sums;  // of d, and their number
-  for (size_t i = 0; i < watched.d.size(); ++i) {
-    if (!watched.evidence[i]) continue;
-    auto& [sum, count] = sums[watched.node[i]];
-    if (count == 0) order.push_back(watched.node[i]);
-    sum += watched.d[i];
-    ++count;
-  }
-  SymmetricBackup nodes(epsilon_.value_or(0));
-  for (const int node : order) nodes.add(sums[node].first / sums[node].second);
-  return nodes.widen(d, alpha);
+Interval PairTable::with_nodes(size_t a, size_t b, const Interval& d, double alpha, About about) const {
+  if (a > b) return with_nodes(b, a, d.mirrored(), alpha, about).mirrored();
+  // Where the mean decides every heat has one.
+  const OnNodes& heats = on_nodes_[slot(a, b)];
+  const std::vector<double>& all = mean_decides(a, b) ? heats.mean_d : heats.d;
+  Interval wide = d;
+  if (signs(a, b).nodes) wide = wide.spanned(of_these_nodes(all, heats.node, alpha));
+  if (about == About::kTheirKind) wide = wide.spanned(of_their_kind(all, heats.node, alpha));
+  return wide;
 }
 
 Signs PairTable::signs(size_t a, size_t b) const {

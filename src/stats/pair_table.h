@@ -18,6 +18,7 @@
 
 #include "base/result.h"
 #include "stats/e_process.h"
+#include "stats/node_intervals.h"
 #include "stats/sign_flip.h"
 #include "stats/signs.h"
 
@@ -116,6 +117,9 @@ class PairTable {
   // The part of the interval `d` of a against b that the backup confirms at level alpha; `d` itself if none
   // is needed.
   Interval confirmed(size_t a, size_t b, const Interval& d, double alpha) const;
+  // `d` widened by what machines differ by (stats/node_intervals.h): of these nodes, once their heats show that they
+  // differ; of their kind always.
+  Interval with_nodes(size_t a, size_t b, const Interval& d, double alpha, About about) const;
 
   // Signs that the heats of this pair have shown so far, of d = log(low / high) by index; always empty
   // unless the backup waits for signs.
@@ -140,26 +144,30 @@ class PairTable {
   static size_t slot(size_t low, size_t high) { return high * (high - 1) / 2 + low; }
   // Members of a heat; error as in add().
   Result<std::vector<size_t>> members_of(const HeatResult& heat) const;
-  void look_for_signs(const HeatResult& heat, size_t a, size_t b, bool evidence);
+  void look_for_signs(const HeatResult& heat, size_t a, size_t b);
   std::vector<bool> largest_linked_set() const;
 
   // The heats of one pair, and the signs in them.
   struct Watched {
     std::vector<double> d;
     std::vector<int> node;
-    std::vector<bool> evidence;  // not of a confirmation
     std::vector<std::optional<double>> steal;
     Signs signs;
     bool operator==(const Watched&) const = default;
   };
 
-  // With one observation of each machine, the mean of its heats.
-  Interval confirmed_by_nodes(const Watched& watched, const Interval& d, double alpha) const;
+  // The heats of one pair that are evidence.
+  struct OnNodes {
+    std::vector<int> node;
+    std::vector<double> d, mean_d;  // by the quicker bursts; by the means, of the heats that have them
+    bool operator==(const OnNodes&) const = default;
+  };
 
   std::vector<size_t> heats_;
-  std::vector<Looks> pairs_;      // slot(a, b), a < b: d = log(a / b)
-  std::vector<Looks> means_;      // the same slots: d of the means; heats without them are missing
-  std::vector<EProcess> stalls_;  // the same slots: their difference
+  std::vector<Looks> pairs_;       // slot(a, b), a < b: d = log(a / b)
+  std::vector<Looks> means_;       // the same slots: d of the means; heats without them are missing
+  std::vector<EProcess> stalls_;   // the same slots: their difference
+  std::vector<OnNodes> on_nodes_;  // the same slots
   std::vector<std::vector<PromisedHeat>> promised_;  // the same slots
   std::vector<bool> mean_decides_;                   // the same slots
   std::optional<double> epsilon_;

@@ -94,6 +94,21 @@ std::vector<Heat> next_wave(const PairTable& table, const Race& race,
   return wave;
 }
 
+size_t earliest_of(std::span<const int> node_of_heat) {
+  const auto known = node_of_heat.first(node_of_heat.size() / 2);
+  const bool joined = std::ranges::any_of(
+      node_of_heat, [&](int node) { return std::ranges::find(known, node) == known.end(); });
+  return joined ? 0 : node_of_heat.size() / 4;
+}
+
+void leave_to_these_nodes(Race& race, const Race& early) {
+  std::erase_if(race.still_undecided, [&](size_t i) {
+    const Standing& then = early.standings[i];
+    return then.eliminated_by || (early.leader == race.leader && then.effect && i != race.leader &&
+                                  then.verdict != Verdict::kUndecided);
+  });
+}
+
 double gap_to_decide(const Race& race, const Heat& heat, double margin) {
   double widest = std::log1p(margin);
   for (const size_t member : heat.members) {

@@ -27,6 +27,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,14 @@ Heat next_heat(const PairTable& table, const Race& race, const std::vector<Conte
 std::vector<Heat> next_wave(const PairTable& table, const Race& race,
                             const std::vector<ContenderState>& states, size_t confirmed,
                             const RacingOptions& options, size_t most);
+
+// Of a race whose statements are about the kind of its machines: who is not raced on, though `race` leaves it undecided.
+// `early`: what the first heats, earliest_of(), said of the machines that ran. Whom they decided had three times as many
+// heats again to show that all machines of the kind agree; where these did not, only other machines could. So nobody is
+// left while machines still join.
+void leave_to_these_nodes(Race& race, const Race& early);
+// How many of the heats are the first ones: a quarter; none if a machine ran that is not among those of the first half.
+size_t earliest_of(std::span<const int> node_of_heat);
 
 // The gap that a heat is to decide, for the number of its rounds (plan_rounds of stats/burst_plan.h), log
 // scale: that of the member which is farthest behind, so that heats are short until those far behind have

@@ -72,6 +72,25 @@ TEST(NextWave, ConfirmsWhatIsDecided) {
   EXPECT_THAT(next_wave(table, race, states, 3, {.confirm_heats = 3}, 8), IsEmpty());
 }
 
+TEST(LeaveToTheseNodes, WaitsUntilNoNodeJoinsAndThenLeavesWhatTheFirstQuarterDecided) {
+  EXPECT_EQ(earliest_of(std::vector<int>{0, 1, 1, 0, 0, 0, 1, 0}), 2u);
+  EXPECT_EQ(earliest_of(std::vector<int>{0, 0, 1, 0, 0, 2, 1, 0}), 0u) << "2 has just joined";
+  Race race;
+  race.leader = 0;
+  race.standings.resize(4);
+  race.still_undecided = {1, 2, 3};
+  Race early = race;
+  for (Standing& one : early.standings) one.effect = 0.1;
+  early.standings[1].verdict = Verdict::kSlower;
+  early.standings[2].eliminated_by = 1;
+  leave_to_these_nodes(race, early);
+  EXPECT_THAT(race.still_undecided, ElementsAre(3));
+  race.still_undecided = {1, 2, 3};
+  early.leader = 3;
+  leave_to_these_nodes(race, early);
+  EXPECT_THAT(race.still_undecided, ElementsAre(1, 3)) << "compared with another leader";
+}
+
 // A race to its end, as the lab runs it.
 struct Outcome {
   Race race;

@@ -53,7 +53,7 @@ class Levels {
       if (!table.left_out(i)) open.push_back(i);
     }
     const double above = std::log1p(options.eliminate_above);
-    const LevelOptions evidence = {options.resolution, options.ceiling, options.ceiling_from};
+    const LevelOptions evidence = {options.resolution, options.ceiling, options.ceiling_from, options.about};
     std::vector<Pair> apart = that_may_differ(table, effects, open, Level(table, options.alpha, evidence));
     for (bool again = true; again;) {
       levels_.emplace_back(table, options.alpha / static_cast<double>(comparisons(open.size())), evidence);

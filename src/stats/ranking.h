@@ -66,6 +66,7 @@ struct RankingOptions {
   // within this of the smallest, and not simply the smallest. So the lead among equals does not change from
   // heat to heat, and evidence against one leader adds up. 0: the smallest effect leads.
   double leader_band = 0;
+  About about = About::kTheseNodes;  // whom statements are about, where machines may differ
   bool operator==(const RankingOptions&) const = default;
 };
 

@@ -53,12 +53,13 @@ struct StealSlope {
 };
 
 // Heats of one machine of several resemble each other: the variance of the machines' means exceeds what the heats'
-// own spread explains (analysis of variance, one way; F quantile). What holds on some machines need not hold on others,
-// so each machine is one observation then, however many heats it ran.
+// own spread explains (analysis of variance, one way; F quantile). Then only what heats of one machine differ by is noise
+// of these machines' mean (stats/node_intervals.h).
 struct NodeSpread {
   size_t heats = 0;
   size_t nodes = 0;
-  double sd = 0;  // of d between machines, beyond their heats' own spread
+  double sd = 0;     // of d between machines, beyond their heats' own spread
+  double share = 0;  // of the variance of a heat's d
   bool operator==(const NodeSpread&) const = default;
 };
 

@@ -10,6 +10,7 @@
 #include "evidence/heats.h"
 #include "records/names.h"
 #include "study/section_rows.h"
+#include "summary/summary_notes.h"
 #include "table/numbers.h"
 
 namespace bakeoff {
@@ -43,7 +44,25 @@ const std::vector<Quantity<NodeRow>> kOfNodes = {
      ratio},
 };
 
+std::string whom_verdicts_mean(const SpokenOf& of) {
+  std::string text = fmt::format("Verdicts are {}", spoken_of_text(of));
+  if (of.about == stats::About::kTheirKind)
+    return text + ": each node counts once, however many heats it ran.";
+  if (static_cast<size_t>(of.nodes) < stats::kFewestOfAKind)
+    return text +
+           fmt::format("; of other machines of this kind fewer than {} say nothing.", stats::kFewestOfAKind);
+  return text + fmt::format("; of machines of this kind {} of {} comparisons with the leader are decided.",
+                            of.decided_of_kind, of.rivals);
+}
+
 }  // namespace
+
+int count_nodes(const std::vector<Trial>& trials) {
+  std::set<std::string> nodes;
+  for (const Trial& trial : trials)
+    if (!trial.node.empty()) nodes.insert(trial.node);
+  return static_cast<int>(nodes.size());
+}
 
 std::optional<Section> nodes_section(const Summary& s, const std::vector<Trial>& trials) {
   const std::string leader = s.ranked.empty() ? "" : s.ranked[0].contender.id;
@@ -73,9 +92,10 @@ std::optional<Section> nodes_section(const Summary& s, const std::vector<Trial>&
   section.title = fmt::format("Raced on {} node{}", rows.size(), rows.size() == 1 ? "" : "s");
   if (!second.empty())
     section.legend = fmt::format(
-        "Each heat ran on one node, in fresh processes; contenders are compared within heats alone. Verdicts speak of "
-        "these nodes, in the proportion of their heats. Ratio: {} over {}.",
-        spoken(s.manifest.contenders, second), spoken(s.manifest.contenders, leader));
+        "Each heat ran on one node, in fresh processes; contenders are compared within heats alone. {} Ratio: {} over "
+        "{}.",
+        whom_verdicts_mean(s.spoken_of), spoken(s.manifest.contenders, second),
+        spoken(s.manifest.contenders, leader));
   section.json = json_rows(kOfNodes, rows);
   return section;
 }

@@ -10,6 +10,8 @@
 
 namespace bakeoff {
 
+int count_nodes(const std::vector<Trial>& trials);  // 0: the race was no fleet's
+
 // Nothing for a race of one machine. Needs the ranked rows of `s`.
 std::optional<table::Section> nodes_section(const Summary& s, const std::vector<Trial>& trials);
 

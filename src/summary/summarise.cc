@@ -64,6 +64,7 @@ class Summariser {
       if (may_race(i)) contenders.push_back(i);
     }
     Summary s = header(std::move(sources));
+    s.spoken_of = {.nodes = count_nodes(trials_), .about = stats::About::kTheirKind};
     fill_unranked(s);
     std::vector<std::string> signs;
     for (const Group& group : groups_of(manifest_.contenders, contenders, recipe_.alpha)) {
@@ -72,7 +73,7 @@ class Summariser {
       TRY(const stats::PairTable table, tabulate(trials_, ids, recipe_.margin));
       stats::RankingOptions options = racing_options(recipe_, trials_, ids).ranking;
       options.alpha = group.alpha;
-      const stats::Ranking ranking = stats::rank(table, options);
+      const stats::Ranking ranking = rank_of_nodes(table, options, s.spoken_of);
       note_promise(s, promise_of(recipe_, trials_, ids), ranking, table, options);
       fill_rows(s, ranking, group);
       add_pairs(ranking, ids, s);
@@ -107,6 +108,22 @@ class Summariser {
   }
 
  private:
+  // Of the nodes' kind if that decides everything, else of these nodes; `options` then say so, too.
+  static stats::Ranking rank_of_nodes(const stats::PairTable& table, stats::RankingOptions& options,
+                                      SpokenOf& spoken_of) {
+    stats::Ranking ranking = stats::rank(table, options);
+    const size_t open = ranking.race.still_undecided.size();
+    spoken_of.rivals += ranking.order.size() - (ranking.order.empty() ? 0 : 1);
+    if (options.about == stats::About::kTheirKind) {
+      spoken_of.decided_of_kind += ranking.order.size() - std::min(ranking.order.size(), open + 1);
+      if (open == 0) return ranking;
+      options.about = stats::About::kTheseNodes;
+      ranking = stats::rank(table, options);
+    }
+    spoken_of.about = stats::About::kTheseNodes;
+    return ranking;
+  }
+
   bool as_is() const { return recipe_.training.track == ir::Track::kAsIs; }
 
   std::optional<Parity> proof_of(const std::string& id) const {

@@ -128,6 +128,15 @@ struct Source {
   bool operator==(const Source&) const = default;
 };
 
+// Whom verdicts are about (stats/node_intervals.h). About the kind of the nodes, if everything is decided about it: that
+// implies the same of the nodes that ran.
+struct SpokenOf {
+  int nodes = 0;  // that ran; 0: the race was no fleet's
+  stats::About about = stats::About::kTheseNodes;
+  size_t rivals = 0, decided_of_kind = 0;  // contenders that met the leader; those decided about the kind
+  bool operator==(const SpokenOf&) const = default;
+};
+
 struct Summary {
   std::string title = {};  // recipe name
   ir::Track track = ir::Track::kEqualised;
@@ -137,8 +146,9 @@ struct Summary {
   // Every contender is distinguished from the leader or within the margin, and none waits for its first heat.
   bool decided = false;
   bool interrupted = false;
-  std::string run = {};                // its directory; empty: not known
-  bool fleet = false;                  // its heats ran on the nodes of a fleet
+  std::string run = {};  // its directory; empty: not known
+  bool fleet = false;    // its heats ran on the nodes of a fleet
+  SpokenOf spoken_of = {};
   std::vector<Outlook> outlooks = {};  // of each group that is not decided; none where the verdict is refused
   std::string refusal = {};  // why no verdict is given at all: the host was busy, or its state is unknown
   // Id of an unranked contender that was measured faster than the leader, but never became steady; empty: none. The

@@ -286,6 +286,13 @@ void add_limit_note(const Summary& s, std::vector<std::string>& notes) {
 
 }  // namespace
 
+std::string spoken_of_text(const SpokenOf& of) {
+  if (of.nodes == 1) return "of this node";
+  return of.about == stats::About::kTheseNodes
+             ? fmt::format("of these {} nodes", of.nodes)
+             : fmt::format("of machines of this kind, from {} nodes", of.nodes);
+}
+
 std::string verdict_sentence(const Summary& s) {
   if (s.ranked.empty()) return "No contender could be ranked; the reasons are below.";
   if (const auto rows = waiting(s); !rows.empty()) {
@@ -314,8 +321,8 @@ std::string verdict_sentence(const Summary& s) {
                         100 * s.promise.stated);
   return text +
          fmt::format(
-             " All verdicts and ratios' intervals together are wrong with probability {:g}% at most{}.",
-             100 * s.alpha,
+             " All verdicts and ratios' intervals together{} are wrong with probability {:g}% at most{}.",
+             s.spoken_of.nodes > 1 ? ", " + spoken_of_text(s.spoken_of) + "," : "", 100 * s.alpha,
              std::any_of(s.ranked.begin(), s.ranked.end(), [](const Row& r) { return r.at_least; })
                  ? ", bounds of contenders that were not timed aside"
                  : "");

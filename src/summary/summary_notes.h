@@ -16,6 +16,9 @@ namespace bakeoff {
 // that.
 std::string verdict_sentence(const Summary& s);
 
+// "of these 3 nodes": what verdicts are.
+std::string spoken_of_text(const SpokenOf& of);
+
 // What disturbed the race, what it spared, what was reused, and what every contender ran under.
 std::vector<std::string> notes_of(const Summary& s, const recipe::Recipe& recipe,
                                   const std::vector<Parity>& parities, const std::vector<Trial>& trials);

@@ -133,6 +133,59 @@ class BySlurm(FleetTest):
         self.assertIn("sbatch", said)
         self.assertEqual(self.slurm.queue(), "")
 
+    def test_a_node_that_computes_something_else(self) -> None:
+        """Its contender is sound where it is proven, and on the other node."""
+        done = self.place.run("emit", self.recipe, "--out", "emitted")
+        self.assertEqual(done.code, 0, done.err)
+        source = (self.place.path / "emitted/predict_onnxruntime.py").read_text()
+        answer = '    return session.run(["logits"], {"x": x})[0]\n'
+        broken = '    scale = 1 + (os.environ.get("SLURMD_NODENAME") == "n2") / 50\n'
+        edits = (
+            ("import argparse\n", "import argparse\nimport os\n"),
+            (
+                answer,
+                broken + answer.replace("return ", "return scale * "),
+            ),
+        )
+        self.place.write("own.py", support.replaced(source, *edits))
+        both = ['script = "own.py", framework = "onnxruntime"', CONTENDERS[0]]
+        text = self.recipe.read_text().replace(CONTENDERS[0], " }, { ".join(both))
+        recipe = self.place.write("own.toml", text)
+        run = self.place.path / "own"
+        where = ("--engine", "slurm", "--shared", "/", "--out-of-line", "9")
+        self.fleet("plan", recipe, "--out", run, *where)
+        said = self.fleet("collect", run, "--wait")
+        self.assertRegex(said, r"node n2 is kept apart.*own\S* computes something else")
+        self.assertEqual(self.settled(run), [1, 2, 3, 4])
+        self.assertEqual({trial["node"] for trial in self.trials(run)}, {"n1"})
+        table = self.place.run("report", run, "--format", "json").json()
+        self.assertEqual(len(table["ranked"]), 3, "the contender itself is sound")
+
+    def test_an_interrupt_within_sbatch(self) -> None:
+        """The job is in the queue, and sbatch has not told its number yet."""
+        folder = self.place.path / "slow"
+        folder.mkdir(exist_ok=True)
+        told = folder / "told"
+        sbatch = folder / "sbatch"
+        sbatch.write_text(
+            f'#!/bin/sh\n{self.slurm.programs["sbatch"]} "$@"\necho > {told}\nsleep 600\n'
+        )
+        sbatch.chmod(0o755)
+        searched = self.place.variables["PATH"]
+        self.place.variables["PATH"] = f"{folder}:{searched}"
+        try:
+            where = ("--engine", "slurm", "--shared", "/", "--out-of-line", "9")
+            suite = self.place.start("suite", self.recipe, "--out", "slow/s", *where)
+            support.wait_for(told.exists, suite)
+            self.assertIn("bakeoff-", self.slurm.queue())
+            suite.send_signal(signal.SIGINT)
+            _, err = suite.communicate(timeout=support.HANGS)
+        finally:
+            self.place.variables["PATH"] = searched
+        self.assertEqual(suite.returncode, 130, err)
+        self.assertEqual(self.slurm.queue(), "")
+        self.assertEqual(self.place.none_left(), {})
+
     @support.full_tier  # every day a race by Slurm, and a suite in the background
     def test_a_suite_of_two_races(self) -> None:
         self.suite("--engine", "slurm", "--shared", "/")

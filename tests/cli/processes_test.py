@@ -261,11 +261,14 @@ class Processes(unittest.TestCase):
                 self.assertRegex(said, rf"{name}\.py: no result: {reason}")
 
     @support.full_tier
-    def test_a_rank_of_tensorflow_that_is_killed_is_named(self) -> None:
-        edit = MAIN, IN_CALL.format(number=2, code=KILL.format(9))
-        path = self.recipe([self.own("killed_too", "tensorflow", edit)])
-        done = self.place.run("parity", path)
-        self.assertIn("rank 1: ended by signal 9 (SIGKILL)", done.out)
+    def test_a_rank_of_tensorflow_that_fails_is_named(self) -> None:
+        race = RACE + "stage_seconds = 60\n"
+        for name, (code, reason) in FAULTS.items():
+            with self.subTest(name):
+                edit = MAIN, IN_CALL.format(number=2, code=code)
+                row = self.own(f"{name}_too", "tensorflow", edit)
+                done = self.place.run("parity", self.recipe([row], race=race))
+                self.assertRegex(" ".join(done.out.split()), reason)
 
 
 def free_ports(count: int) -> list[int]:
