@@ -110,7 +110,7 @@ class FirstCommands(unittest.TestCase):
         self.place.write("mnist_cnn.toml", mine)
         for name in ("mnist_cnn", "mnist_cnn.toml"):
             self.assertIn("mnist_cnn.toml: tiny_mlp, 1 c", self.out("recipe", name))
-        self.assertIn("9 contenders", self.out("recipe", "recipes/mnist_cnn.toml"))
+        self.assertIn("10 contenders", self.out("recipe", "recipes/mnist_cnn.toml"))
         self.place.write("recipes/mnist_cnn.toml", mine.replace("mlp.ir", "../mlp.ir"))
         self.assertIn("tiny_mlp", self.out("recipe", "recipes/mnist_cnn.toml"))
 
