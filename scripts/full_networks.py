@@ -238,17 +238,18 @@ def compile_native(program: Path, folder: Path) -> Path:
     wide = source.replace("\nusing Real = float;", "\nusing Real = double;")
     name = program.stem
     text = "\n".join(re.findall(r"^#include <.*>$", source, re.M)) + "\n"
-    for part in ("json.cc", "worker.cc"):
-        text += f'#include "{runner / "libtorch" / part}"\n'
+    for file in ("json.cc", "worker.cc"):
+        text += f'#include "{runner / "libtorch" / file}"\n'
     text += f'#include "{runner / "native" / "script.cc"}"\n'
     text += f'#include "{ROOT / "src" / "base" / "sha256.cc"}"\n'
     text += f"namespace {name} {{\n{source}\n}}\nnamespace {name}_wide {{\n{wide}\n}}\n"
     text += f"BAKEOFF_NATIVE({name})\nint main(int argc, char** argv) {{\n"
     text += "  return bakeoff::serve_programs(argc, argv);\n}\n"
     (folder / "native_main.cc").write_text(text)
-    includes = ["-I", runner / "native", "-I", runner / "libtorch", "-I", ROOT / "src"]
     command: list[str | Path] = ["g++", "-std=c++20", "-O3", "-march=native", "-w"]
-    command += [*includes, folder / "native_main.cc", "-o", folder / "native"]
+    for part in (runner / "native", runner / "libtorch", ROOT / "src"):
+        command += ["-I", part]
+    command += [folder / "native_main.cc", "-o", folder / "native"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"native: {done.stderr[-2000:]}")
