@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether budgets are kept: by `run` over shipped recipes, `tune`, `suite`, and by `explain` and `gate` over pairs of scripts.
+"""Whether budgets are kept: by `run` over shipped recipes, `tune`, `suite`, and by `explain`, `gate` and `bisect` over scripts.
 
 Usage: budgets.py PROGRAM [--seconds 20 60 300] [--loops N] [--only WORD]
 
@@ -47,6 +47,28 @@ def commands(seconds: int) -> Iterator[tuple[str, list[str]]]:
     pair = ["slow.py", "fast.py", "--seconds", str(seconds)]
     yield "explain", ["explain", *pair]
     yield "gate", ["gate", "--base", "old.py", "--head", "new.py", "--budget", time_of]
+    same = ["gate", "--base", "same.py", "--head", "same.py", "--budget", time_of]
+    yield "gate of one script and itself", [*same, "--margin", "0.1%"]
+    same = ["gate", "--base", ".", "--head", ".", "mlp_small", "--budget", time_of]
+    yield "gate mlp_small", same
+    ends = ["--repo", "repo", "--good", "HEAD~8", "--bad", "HEAD", "train.py"]
+    yield "bisect", ["bisect", *ends, "--budget", time_of, "--out", f"bisect-{seconds}"]
+
+
+def make_repository(folder: Path) -> None:
+    """Nine commits of a script, of which the sixth made it slow."""
+
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=T", "-c", "user.email=t@example.org"]
+        subprocess.run(["git", *who, "-C", folder, *words], check=True)
+
+    folder.mkdir()
+    git("init", "-q", "-b", "main", ".")
+    for number in range(9):
+        text = gate_test.SLOW if number > 5 else gate_test.FAST
+        (folder / "train.py").write_text(f"# {number}\n{text}")
+        git("add", "-A")
+        git("commit", "-q", "-m", f"commit {number}")
 
 
 def measured(program: Path, all_seconds: list[int], only: str) -> int:
@@ -59,6 +81,8 @@ def measured(program: Path, all_seconds: list[int], only: str) -> int:
         (folder / "slow.py").write_text(explain_test.SLOW)
         (folder / "old.py").write_text(gate_test.FAST)
         (folder / "new.py").write_text(gate_test.SLOW)
+        (folder / "same.py").write_text(gate_test.FAST)
+        make_repository(folder / "repo")
         for seconds in all_seconds:
             for what, words in commands(seconds):
                 if only not in what:

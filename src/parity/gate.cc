@@ -54,13 +54,14 @@ class Referee {
     return referee;
   }
 
-  // Proofs 1 and 2, on fewer rows if the job could be cut.
-  Proof prove64(const ContenderStart& contender) {
+  // Proofs 1 and 2, on fewer rows if the job could be cut. Nullopt: no time was left for all rows.
+  std::optional<Proof> prove64(const ContenderStart& contender, const Gate::TimeLeft& time_left) {
     Proof proof(contender);
     const bool cut = cut_.has_value() && contender.worker.command.empty();  // a compiled batch stays as it is
     if (cut) {
       proof.float64(*cut_, cut_reference_);
       if (proof.parity.passed() || proc::interrupted()) return proof;
+      if (time_left() <= 0) return std::nullopt;
       // The script's own batch decides: it may be written for that alone.
       proof = Proof(contender);
     }
@@ -215,7 +216,7 @@ class Portion {
     task.entry.worker.ring_file = new_shared_file(plan_.directory.path());
     ContenderStart twin = twin_of(task.entry);
     twin.worker.stage_seconds = std::min(twin.worker.stage_seconds, time_left_());
-    return referee_.prove64(twin);
+    return referee_.prove64(twin, time_left_);
   }
 
   void float32(GateTask& task, Proof& proof) {
@@ -362,7 +363,7 @@ Result<Gate> Gate::open(Plan& plan, std::vector<Parity> done, const std::filesys
 Status Gate::prove(const Watch& watch, size_t enough, const TimeLeft& time_left) {
   State& s = *state_;
   const Passed passed = s.passed();
-  if (s.left.empty() || reached(passed, enough)) return Done{};
+  if (s.left.empty() || reached(passed, enough) || time_left() <= 0) return Done{};
   if (!s.referee) CHECK_OK(s.start_referee(watch));
   Portion(s.plan, *s.referee, watch, s.now, passed, enough, time_left).run(s.left);
   CHECK_OK(s.referee->wait());

@@ -105,6 +105,14 @@ std::string spoken(const Contender& contender) {
   return settings.empty() ? shown.name : fmt::format("{} ({})", shown.name, settings);
 }
 
+std::string spoken(const recipe::Contender& c) {
+  return spoken(Contender{.id = c.id,
+                          .framework = c.framework,
+                          .settings = c.settings,
+                          .own_script = c.script.string(),
+                          .stated = c.controls});
+}
+
 std::string spoken(const std::vector<Contender>& contenders, const std::string& id) {
   const auto found = std::ranges::find(contenders, id, &Contender::id);
   return found == contenders.end() ? one_line(id) : spoken(*found);

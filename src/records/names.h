@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "recipe/contender.h"
 #include "records/trial.h"
 #include "records/watch.h"
 #include "table/section.h"
@@ -27,6 +28,7 @@ std::string label(const Contender& contender);
 
 // "PyTorch (channels_last)", in a sentence.
 std::string spoken(const Contender& contender);
+std::string spoken(const recipe::Contender& contender);
 
 // spoken() of the contender that has this id; the id itself, cleaned, where none has it.
 std::string spoken(const std::vector<Contender>& contenders, const std::string& id);

@@ -21,8 +21,9 @@ constexpr double kLeastShift = 0.002;
 // A search while it runs.
 class Search {
  public:
-  Search(BisectOutcome& out, BisectFile& file, const MakePair& make, const Progress& progress)
-      : out_(out), file_(file), make_(make), progress_(progress), time_(out.settings.budget_s) {
+  Search(BisectOutcome& out, BisectFile& file, const MakePair& make, const Progress& progress,
+         const TimeBudget& time)
+      : out_(out), file_(file), make_(make), progress_(progress), time_(time) {
     time_.keep(kShareOfProof * time_.seconds());
   }
 
@@ -54,6 +55,13 @@ class Search {
     return [this, what](const std::string& line) { progress_(what + ": " + line); };
   }
 
+  Result<std::unique_ptr<Pairing>> made(size_t base, size_t head) {
+    const int64_t begin = monotonic_clock().now_ns();
+    auto pair = make_(base, head);
+    if (pair) making_s_ = seconds_since(begin);
+    return pair;
+  }
+
   // Good against bad: is there anything to find, and how large is it?
   Status ends() {
     out_.probes = file_.probes;
@@ -62,9 +70,9 @@ class Search {
       out_.contender = file_.contender;
       return Done{};
     }
-    TRY(const auto pair, make_(0, out_.versions.size() - 1));
+    TRY(const auto pair, made(0, out_.versions.size() - 1));
     Outcome gate{.settings = out_.settings};
-    gate.settings.budget_s *= kShareOfEnds;
+    gate.settings.budget_s = std::min(kShareOfEnds * time_.seconds(), time_.left_s());
     CHECK_OK(race(*pair, gate, progress_of("good against bad"), TimeBudget(gate.settings.budget_s)));
     const auto worst = std::ranges::max_element(gate.rows, {}, [&](const Row& row) {
       return out_.contender.empty() || row.contender == out_.contender ? row.ratio.low : -1.0;
@@ -96,9 +104,10 @@ class Search {
   // Heats of the version and the good one, until they say enough.
   Result<ProbeRecord> raced(size_t at) {
     ProbeRecord record{.position = at, .version = out_.versions[at].name};
-    const auto pair = make_(0, at);
+    const auto pair = made(0, at);
     if (!pair) {
       if (proc::interrupted()) return pair.error();
+      if (time_.left_s() <= 0) return time_over();
       record.reason = pair.error().text();
       return record;
     }
@@ -133,7 +142,7 @@ class Search {
 
   Result<stats::Probe> probe(const stats::Bisection& bisection, size_t at) {
     if (proc::interrupted()) return Error{.message = "interrupted"};
-    if (time_.left_s() <= 0) return time_over();
+    if (time_.left_s() <= making_s_) return time_over();
     const auto now = bisection.found();
     progress_(fmt::format("probe {}: {} ({} of {}; most likely {} to {}, {:.0f}%)", out_.probes.size() + 1,
                           out_.versions[at].name, at, out_.versions.size() - 1, now.first, now.last,
@@ -151,7 +160,14 @@ class Search {
     size_t parent = out_.found.first - 1;
     while (parent > 0 && bisection.skipped(parent)) --parent;
     out_.parent = parent;
-    const auto pair = make_(parent, out_.found.last);
+    time_.keep(0);
+    const auto none_left = [&] {
+      out_.stopped = "the time was over before what was found could be raced against its parent";
+      return Done{};
+    };
+    if (time_.left_s() <= making_s_) return none_left();
+    const auto pair = made(parent, out_.found.last);
+    if (time_.left_s() <= 0) return none_left();
     if (!pair) {
       if (!proc::interrupted())
         out_.stopped = fmt::format("what was found cannot be raced against {}: {}",
@@ -159,12 +175,7 @@ class Search {
       return Done{};
     }
     Outcome gate{.settings = out_.settings};
-    time_.keep(0);
     gate.settings.budget_s = time_.left_s();
-    if (gate.settings.budget_s <= 0) {
-      out_.stopped = "the time was over before what was found could be raced against its parent";
-      return Done{};
-    }
     CHECK_OK(race(**pair, gate, progress_of("confirming"), TimeBudget(gate.settings.budget_s)));
     const auto row = std::ranges::find(gate.rows, out_.contender, &Row::contender);
     if (row != gate.rows.end() && row->heats > 0) out_.confirmed = *row;
@@ -175,16 +186,17 @@ class Search {
   BisectFile& file_;
   const MakePair& make_;
   const Progress& progress_;
-  TimeBudget time_;  // of which a share is kept for the proof
+  TimeBudget time_;      // of which a share is kept for the proof
+  double making_s_ = 0;  // what the last pair took to be made ready
   std::optional<double> shift_ = {};
 };
 
 }  // namespace
 
-Status bisect(BisectOutcome& outcome, BisectFile& file, const MakePair& make, const Progress& progress) {
-  const int64_t begin = monotonic_clock().now_ns();
-  const Status done = Search(outcome, file, make, progress).run();
-  outcome.seconds = seconds_since(begin);
+Status bisect(BisectOutcome& outcome, BisectFile& file, const MakePair& make, const Progress& progress,
+              const TimeBudget& time) {
+  const Status done = Search(outcome, file, make, progress, time).run();
+  outcome.seconds = time.spent_s();
   outcome.interrupted = proc::interrupted();
   if (!done && !outcome.interrupted) return done.error();
   return Done{};

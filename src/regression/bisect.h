@@ -13,6 +13,7 @@
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "base/time_budget.h"
 #include "regression/gate_race.h"
 #include "regression/outcome.h"
 #include "stats/bisection.h"
@@ -76,7 +77,8 @@ class BisectFile {
 };
 
 // Fills `outcome`, which has versions, settings and contender. The contender is the one that regressed most between
-// the ends where none is named.
-Status bisect(BisectOutcome& outcome, BisectFile& file, const MakePair& make, const Progress& progress);
+// the ends where none is named. `time`: of the command, which the search ends with.
+Status bisect(BisectOutcome& outcome, BisectFile& file, const MakePair& make, const Progress& progress,
+              const TimeBudget& time);
 
 }  // namespace bakeoff::regression

@@ -60,7 +60,7 @@ class Bisecting : public ::testing::Test {
       if (world.is_broken(base) || world.is_broken(head)) return Error{"it does not build"};
       return std::unique_ptr<Pairing>(new PlayedPair(world, base, head));
     };
-    const Status done = bisect(outcome, file, make, kSilent);
+    const Status done = bisect(outcome, file, make, kSilent, TimeBudget(budget_s, begun_ns));
     EXPECT_TRUE(done) << done.error().text();
     return outcome;
   }
@@ -72,10 +72,21 @@ class Bisecting : public ::testing::Test {
   std::filesystem::path place() const { return folder_->path() / "search"; }
   World world;
   double budget_s = 600;
+  int64_t begun_ns = monotonic_clock().now_ns();
 
  private:
   Result<TemporaryFolder> folder_ = TemporaryFolder::make("bisect");
 };
+
+TEST_F(Bisecting, WhatTheCommandDidBeforeCountsToo) {
+  begun_ns -= 2 * 600 * kSecond;
+  BisectFile kept = file();
+  const BisectOutcome outcome = found(kept);
+  EXPECT_EQ(world.made, 1);
+  EXPECT_EQ(world.lefts_s, std::vector<double>{0}) << "the least that can be said of the ends";
+  EXPECT_TRUE(outcome.probes.empty());
+  EXPECT_EQ(verdict(outcome), BisectVerdict::kUndecided);
+}
 
 TEST_F(Bisecting, FindsAndConfirmsTheCulprit) {
   BisectFile kept = file();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "base/clock.h"
@@ -10,6 +11,7 @@
 #include "base/temporary_folder.h"
 #include "base/texts.h"
 #include "proc/run.h"
+#include "table/numbers.h"
 #include "table/text.h"
 
 namespace bakeoff::regression {
@@ -155,15 +157,26 @@ Worktree::~Worktree() {
     (void)child->wait(monotonic_clock().now_ns() + static_cast<int64_t>(kRemoveSeconds * kSecond));
 }
 
-Status build(const std::string& what, const std::string& command, const fs::path& folder,
+int64_t timeout_of(double left_s) {
+  constexpr double kYear = 3e7;  // seconds; beyond it there is no limit
+  return left_s < kYear ? std::llround(std::max(left_s, 1.0) * 1e9) : 0;
+}
+
+Status build(const std::string& what, const std::string& command, const fs::path& folder, double left_s,
              const std::function<void(std::string_view)>& on_line) {
   proc::CommandOptions options;
   options.child.argv = {"/bin/sh", "-c", command};
   options.child.cwd = folder;
   options.child.env_remove = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"};
   options.on_line = on_line;
+  options.timeout_ns = timeout_of(left_s);
   TRY(const proc::CommandResult done, proc::run_command(options));
   if (done.ok()) return Done{};
+  if (done.timed_out)
+    return Error{.message = fmt::format("{} was not built in the time that the budget left, {}: `{}`", what,
+                                        table::duration(1e3 * left_s), table::one_line(command)),
+                 .where = "--budget",
+                 .remedy = "builds count: name a longer one"};
   return Error{
       .message = fmt::format("{} does not build: `{}`: {}\n{}", what, table::one_line(command), done.text(),
                              join(table::last_lines(done.output_tail, kLogLines), "\n")),

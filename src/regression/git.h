@@ -59,8 +59,11 @@ class Worktree {
   std::filesystem::path path_ = {};  // in `outer_`
 };
 
-// Runs a shell command in a version's folder. An error has the last lines of what it printed, and `what` before them.
+// Of a command (proc/run.h) that ends with what a budget leaves, after a second at least.
+int64_t timeout_of(double left_s);
+// Runs a shell command in a version's folder, for as long as the budget leaves. An error has the last lines of what it
+// printed, and `what` before them.
 Status build(const std::string& what, const std::string& command, const std::filesystem::path& folder,
-             const std::function<void(std::string_view)>& on_line);
+             double left_s, const std::function<void(std::string_view)>& on_line);
 
 }  // namespace bakeoff::regression

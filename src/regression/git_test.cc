@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "base/temporary_folder.h"
+#include "base/time_budget.h"
 #include "proc/run.h"
 
 namespace bakeoff::regression {
@@ -126,12 +127,17 @@ TEST_F(GitRepository, CommitsBetween) {
 }
 
 TEST_F(GitRepository, ABuildThatFailsShowsItsLastLines) {
-  const auto failed = build("base (main)", "echo first; echo last line >&2; exit 3", place(), {});
+  const auto failed =
+      build("base (main)", "echo first; echo last line >&2; exit 3", place(), TimeBudget::kNoLimit, {});
   ASSERT_FALSE(failed);
   EXPECT_NE(failed.error().message.find("base (main) does not build"), std::string::npos);
   EXPECT_NE(failed.error().message.find("exit code 3"), std::string::npos);
   EXPECT_NE(failed.error().message.find("last line"), std::string::npos);
-  EXPECT_TRUE(build("head", "touch made", place(), {}));
+  const auto late = build("head", "sleep 600", place(), 0.5, {});
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().where, "--budget");
+  EXPECT_NE(late.error().message.find("was not built in the time that the budget left"), std::string::npos);
+  EXPECT_TRUE(build("head", "touch made", place(), TimeBudget::kNoLimit, {}));
   EXPECT_TRUE(fs::exists(place() / "made"));
 }
 

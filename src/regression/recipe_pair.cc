@@ -5,40 +5,44 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/clock.h"
 #include "evidence/heats.h"
+#include "parity/gate.h"
 #include "proc/interrupt.h"
 #include "race/race.h"
 #include "records/names.h"
-#include "run/session.h"
 
 namespace bakeoff::regression {
 namespace {
 
-constexpr size_t kContendersOfHeat = 4;  // so twice as many workers live at once
+constexpr size_t kContendersOfHeat = 4;     // at most, so twice as many workers live at once
+constexpr double kSecondsOfContender = 30;  // of a heat that has several
 
-// A plan whose contenders are proven; those that may race, by id.
+// A plan whose contenders are proven as far as time allowed; those that may race, by id.
 struct Proven {
   Plan plan;
   std::map<std::string, size_t> lanes = {};
   std::map<std::string, std::string> failures = {};
+  bool tried(const std::string& id) const { return lanes.contains(id) || failures.contains(id); }
 };
 
 Result<Proven> proven(const RecipeSide& side, const std::filesystem::path& folder,
-                      const std::filesystem::path& proofs, const Progress& progress, const Watch& watch) {
+                      const std::filesystem::path& proofs, const Progress& progress, const Watch& watch,
+                      double seconds) {
+  const TimeBudget time(seconds);
   progress(fmt::format("preparing {}", side.what));
-  auto session = run::Session::make(
-      side.recipe, folder,
-      {.interpreters = side.interpreters, .proofs = proofs, .tell = {.line = progress, .watch = watch}});
-  if (!session)
-    return Error{.message = fmt::format("{}: {}", side.what, session.error().message),
-                 .where = session.error().where,
-                 .remedy = session.error().remedy};
-  session->limit({.minutes = recipe::Budget::kNoLimit});  // the budget is the gate's, not the recipe's
-  CHECK_OK(session->prove());
+  auto plan = make_plan(side.recipe, folder, side.interpreters, progress);
+  if (!plan)
+    return Error{.message = fmt::format("{}: {}", side.what, plan.error().message),
+                 .where = plan.error().where,
+                 .remedy = plan.error().remedy};
+  TRY(Gate gate, Gate::open(*plan, {}, proofs));
+  const Watch told = with_names(plan->manifest.contenders, watch);
+  const auto left = [&] { return time.left_s(); };
+  CHECK_OK(gate.prove(told, side.recipe.contenders.size(), left));  // the shortest first
+  CHECK_OK(gate.prove(told, Gate::kAll, left));
   if (proc::interrupted()) return Error{.message = "interrupted"};
-  const std::vector<Parity> parities = session->parities();
-  Proven all{.plan = session->plan()};
+  const std::vector<Parity>& parities = gate.parities();
+  Proven all{.plan = *plan};
   for (const size_t lane : eligible(all.plan, parities))
     all.lanes[all.plan.manifest.contenders[lane].id] = lane;
   for (size_t i = 0; i < all.plan.lanes.size(); ++i)
@@ -61,7 +65,8 @@ std::vector<std::string> keep_common(RecipeSide& base, RecipeSide& head) {
   const auto keep = [&](RecipeSide& side, const recipe::Recipe& other) {
     std::erase_if(side.recipe.contenders, [&](const recipe::Contender& contender) {
       const bool alone = !has(other, contender.id);
-      if (alone) notes.push_back(fmt::format("{} is in {} alone: not compared", contender.id, side.what));
+      if (alone)
+        notes.push_back(fmt::format("{} is in {} alone: not compared", spoken(contender), side.what));
       return alone;
     });
   };
@@ -70,11 +75,11 @@ std::vector<std::string> keep_common(RecipeSide& base, RecipeSide& head) {
   return notes;
 }
 
-Status may_race(const RecipeSide& side, const Proven& of, const std::string& id) {
-  if (of.lanes.contains(id)) return Done{};
-  const auto why = of.failures.find(id);
+Status may_race(const RecipeSide& side, const Proven& of, const recipe::Contender& contender) {
+  if (of.lanes.contains(contender.id)) return Done{};
+  const auto why = of.failures.find(contender.id);
   return Error{
-      .message = fmt::format("{}: {} cannot race: {}", side.what, id,
+      .message = fmt::format("{}: {} cannot race: {}", side.what, spoken(contender),
                              why == of.failures.end() ? "it was not proven" : why->second),
       .remedy =
           "both versions must run and compute what their recipe says: `bakeoff parity RECIPE` shows it"};
@@ -111,27 +116,37 @@ std::string describe(const Trial& trial) {
 Result<std::unique_ptr<RecipePair>> RecipePair::make(const RecipeSide& base, const RecipeSide& head,
                                                      const std::filesystem::path& folder,
                                                      const std::filesystem::path& proofs,
-                                                     const Progress& progress, const Watch& watch) {
+                                                     const Progress& progress, const Watch& watch,
+                                                     const TimeBudget& time) {
   CHECK_OK(same_kind(base.recipe, head.recipe));
   RecipeSide old = base, fresh = head;
   std::vector<std::string> notes = keep_common(old, fresh);
   if (fresh.recipe.contenders.empty())
     return Error{.message = "the two recipes have no contender in common",
                  .remedy = "contenders are compared by their ids: `bakeoff recipe FILE` lists them"};
-  TRY(const Proven before, proven(old, folder / "base", proofs, progress, watch));
-  TRY(const Proven now, proven(fresh, folder / "head", proofs, progress, watch));
+  // A third of the time for the proofs of each, and the rest for heats.
+  TRY(const Proven before, proven(old, folder / "base", proofs, progress, watch, time.left_s() / 3));
+  TRY(const Proven now, proven(fresh, folder / "head", proofs, progress, watch, time.left_s() / 2));
   Plan both = now.plan;
   both.lanes.clear();
   both.manifest.contenders.clear();
   auto pair = std::unique_ptr<RecipePair>(new RecipePair(std::move(both)));
   for (const recipe::Contender& contender : fresh.recipe.contenders) {
-    CHECK_OK(may_race(old, before, contender.id));
-    CHECK_OK(may_race(fresh, now, contender.id));
+    if (!before.tried(contender.id) || !now.tried(contender.id)) {
+      notes.push_back(
+          fmt::format("the budget left no time to prove {}: it is not compared", spoken(contender)));
+      continue;
+    }
+    CHECK_OK(may_race(old, before, contender));
+    CHECK_OK(may_race(fresh, now, contender));
     take_lane(before, contender.id, old.what, pair->plan_);
     take_lane(now, contender.id, fresh.what, pair->plan_);
-    pair->contenders_.push_back(
-        {.contender = contender.id, .name = spoken(now.plan.manifest.contenders, contender.id)});
+    pair->contenders_.push_back({.contender = contender.id, .name = spoken(contender)});
   }
+  if (pair->contenders_.empty())
+    return Error{.message = "the budget left no time to prove a contender in both versions",
+                 .where = "--budget",
+                 .remedy = "name a longer one: proofs count, and later gates reuse those that were made"};
   pair->notes_ = std::move(notes);
   pair->watch_ = with_names(now.plan.manifest.contenders, watch);
   return pair;
@@ -149,13 +164,19 @@ double RecipePair::round_s(const std::vector<size_t>& open) const {
 
 Result<std::vector<PairHeats>> RecipePair::heat(const std::vector<size_t>& open, int64_t rounds,
                                                 double left_s) {
-  const int64_t heat_begin = monotonic_clock().now_ns();
+  const TimeBudget time(left_s);
+  const auto together = static_cast<size_t>(
+      std::clamp(left_s / kSecondsOfContender, 1.0, static_cast<double>(kContendersOfHeat)));
   std::vector<PairHeats> all;
-  for (size_t begin = 0; begin < open.size(); begin += kContendersOfHeat) {
-    const size_t end = std::min(begin + kContendersOfHeat, open.size());
+  for (size_t begin = 0; begin < open.size(); begin += together) {
+    // As long as those before.
+    if (begin > 0 &&
+        time.left_s() < time.spent_s() * static_cast<double>(together) / static_cast<double>(begin))
+      return std::vector<PairHeats>{};
+    const size_t end = std::min(begin + together, open.size());
     TRY(std::vector<PairHeats> some,
         part({open.begin() + static_cast<long>(begin), open.begin() + static_cast<long>(end)}, rounds,
-             std::max(0.0, left_s - seconds_since(heat_begin))));
+             time.left_s()));
     if (some.size() != end - begin) return std::vector<PairHeats>{};
     std::ranges::move(some, std::back_inserter(all));
   }

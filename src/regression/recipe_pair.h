@@ -11,6 +11,7 @@
 
 #include "base/progress.h"
 #include "base/result.h"
+#include "base/time_budget.h"
 #include "plan/plan.h"
 #include "records/watch.h"
 #include "regression/gate_race.h"
@@ -25,12 +26,13 @@ struct RecipeSide {
 
 class RecipePair : public Pairing {
  public:
-  // Prepares and proves both in folders of `folder`. Errors name the contender that one version cannot run
-  // or prove.
+  // Prepares and proves both in folders of `folder`; contenders for whose proofs `time` is too short are left out, with
+  // a note. Errors name the contender that one version cannot run or prove.
   static Result<std::unique_ptr<RecipePair>> make(const RecipeSide& base, const RecipeSide& head,
                                                   const std::filesystem::path& folder,
                                                   const std::filesystem::path& proofs,
-                                                  const Progress& progress, const Watch& watch);
+                                                  const Progress& progress, const Watch& watch,
+                                                  const TimeBudget& time);
 
   std::vector<Row> rows() const override;
   Result<std::vector<PairHeats>> heat(const std::vector<size_t>& open, int64_t rounds,

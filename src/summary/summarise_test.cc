@@ -182,6 +182,9 @@ TEST(Summarise, AFewDisturbedRoundsAreNotedAndTheVerdictStands) {
   EXPECT_TRUE(s.decided);
   EXPECT_THAT(s.notes, ElementsAre(HasSubstr("The host disturbed 1 of 10 rounds that count"),
                                    "Not measured on this host: cpu pressure: no such file."));
+  for (Trial& trial : run.trials) trial.memory["on_gpu"] = 1;
+  EXPECT_THAT(run.summary().notes,
+              ::testing::Contains(HasSubstr("The rule about the host judges its processors.")));
 }
 
 TEST(Summarise, WhoeverNeverBecomesSteadyIsShownWithItsDriftAndNotRanked) {

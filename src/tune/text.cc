@@ -11,14 +11,6 @@
 
 namespace bakeoff::tune {
 
-std::string spoken(const recipe::Contender& c) {
-  return bakeoff::spoken({.id = c.id,
-                          .framework = c.framework,
-                          .settings = c.settings,
-                          .own_script = c.script.string(),
-                          .stated = c.controls});
-}
-
 namespace {
 
 using table::paragraph;

@@ -17,9 +17,6 @@
 
 namespace bakeoff::tune {
 
-// "Keras on TensorFlow (jit_compile)".
-std::string spoken(const recipe::Contender& contender);
-
 struct Tuned {
   recipe::Contender base = {}, best = {};
   std::vector<Change> changes = {};  // from `base` to `best`

@@ -363,8 +363,16 @@ class Recipes(Gate):
         got = self.gate("--base", "a.toml", "--head", "b.toml")
         self.assertEqual(got.code, 2, got.out + got.err)
         self.assertIn("no contender in common", got.err)
-        got = self.gate("--base", "a.toml", "--head", "a.toml", "--junit", "o.xml")
+        one, two = 'framework = "torch"', 'framework = "torch", compile = "default"'
+        self.place.write("both.toml", support.recipe([one, two]))
+        got = self.gate("--base", "both.toml", "--head", "a.toml", "--junit", "o.xml")
         self.assertIn(got.code, (0, 3), got.out + got.err)
+        alone = "PyTorch (compile = default) is in base alone: not compared"
+        self.assertIn(alone, " ".join(got.out.split()))
+        self.place.write("jax.toml", support.recipe(['framework = "jax"']))
+        got = self.gate("--base", "jax.toml", "--head", "jax.toml")
+        self.assertEqual(got.code, 2, got.out + got.err)
+        self.assertIn("base: JAX cannot race: ", got.err)
         got = self.gate("--base", "numpy==1.26.4", "--head", "numpy==2.0.0", "a.toml")
         self.assertEqual(got.code, 2, got.out + got.err)
 
