@@ -204,7 +204,7 @@ TEST_F(FaultsTest, VerdictsSayWhomTheyMean) {
     EXPECT_TRUE(found.decided) << found.sentence;
     return found.sentence + " " + found.studies.back().legend;
   };
-  EXPECT_THAT(said({1.1}), HasSubstr("Verdicts are of this node; of other machines"));
+  EXPECT_THAT(said({1.1}), HasSubstr("Verdicts are of this node; fewer than 4 nodes say nothing of other"));
   EXPECT_THAT(said({1.1, 1.3}), HasSubstr("together, of these 2 nodes, are wrong with probability 5%"));
   EXPECT_THAT(said({1.1, 1.1, 1.1, 1.1}), HasSubstr("of machines of this kind, from 4 nodes,"));
   EXPECT_THAT(said({1.1, 1.3, 1.1, 1.3}),
