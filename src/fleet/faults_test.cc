@@ -190,6 +190,27 @@ TEST_F(FaultsTest, ASlowNodeIsNamedAndDoesNotTurnTheVerdict) {
                surely_slower(other.ranked[1].verdict));
 }
 
+// The second contender is slower on each node, where nodes differ by 10 or by 30%.
+TEST_F(FaultsTest, VerdictsSayWhomTheyMean) {
+  const auto said = [&](const std::vector<double>& gaps) {
+    const Board board = planned({.engine = "local"}, "of" + std::to_string(gaps.size()) +
+                                                         (gaps.front() == gaps.back() ? "alike" : "unlike"));
+    Cluster cluster(board);
+    cluster.machines.clear();
+    for (const double gap : gaps)
+      cluster.machines.push_back({.name = "n" + std::to_string(cluster.machines.size()), .gap = gap});
+    EXPECT_TRUE(seen_through(board, cluster));
+    const Summary found = summary(board);
+    EXPECT_TRUE(found.decided) << found.sentence;
+    return found.sentence + " " + found.studies.back().legend;
+  };
+  EXPECT_THAT(said({1.1}), HasSubstr("Verdicts are of this node; fewer than 4 nodes say nothing of other"));
+  EXPECT_THAT(said({1.1, 1.3}), HasSubstr("together, of these 2 nodes, are wrong with probability 5%"));
+  EXPECT_THAT(said({1.1, 1.1, 1.1, 1.1}), HasSubstr("of machines of this kind, from 4 nodes,"));
+  EXPECT_THAT(said({1.1, 1.3, 1.1, 1.3}),
+              HasSubstr("of these 4 nodes; of machines of this kind 0 of 1 comparisons with the leader"));
+}
+
 TEST_F(FaultsTest, ClocksApartChangeNothing) {
   const Board right = planned(), wrong = planned({.engine = "local"}, "wrong");
   Cluster on_time(right), apart(wrong);

@@ -49,8 +49,8 @@ std::string whom_verdicts_mean(const SpokenOf& of) {
   if (of.about == stats::About::kTheirKind)
     return text + ": each node counts once, however many heats it ran.";
   if (static_cast<size_t>(of.nodes) < stats::kFewestOfAKind)
-    return text +
-           fmt::format("; of other machines of this kind fewer than {} say nothing.", stats::kFewestOfAKind);
+    return text + fmt::format("; fewer than {} nodes say nothing of other machines of their kind.",
+                              stats::kFewestOfAKind);
   return text + fmt::format("; of machines of this kind {} of {} comparisons with the leader are decided.",
                             of.decided_of_kind, of.rivals);
 }
