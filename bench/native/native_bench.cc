@@ -124,7 +124,7 @@ void tile(Bench& bench) {
        92, [&] {
          for (int i = 0; i < 100; ++i)
            native::tile<float, kTile>(a.data(), b.data(), {.inner = kSteps}, {}, y.data(),
-                                  {.wide = kWide, .part = native::Lanes<float>::kLanes});
+                                      {.wide = kWide, .part = native::Lanes<float>::kLanes});
        });
 }
 
@@ -171,15 +171,16 @@ void linear(Bench& bench, const std::string& name, int64_t m) {
   Numbers packed(std::max(native::packed_size<float>(kIn, kOut), native::packed_size<float>(kOut, kIn)));
   line(bench, name + " forward, packing too", flops, 0, [&] {
     native::linear_pack<float>(kIn, kOut, w.data(), packed.data());
-    native::linear<float>(m, kIn, kOut, x.data(), packed.data(), {.bias = bias.data()}, y.data(), native::kBias,
-                          work.data());
+    native::linear<float>(m, kIn, kOut, x.data(), packed.data(), {.bias = bias.data()}, y.data(),
+                          native::kBias, work.data());
   });
   line(bench, name + " forward", flops, 0, [&] {
-    native::linear<float>(m, kIn, kOut, x.data(), packed.data(), {.bias = bias.data()}, y.data(), native::kBias,
-                          work.data());
+    native::linear<float>(m, kIn, kOut, x.data(), packed.data(), {.bias = bias.data()}, y.data(),
+                          native::kBias, work.data());
   });
   line(bench, name + " dX", flops, 0, [&] {
-    native::linear_dx<float>(m, kIn, kOut, y.data(), packed.data(), {}, x.data(), native::kPlain, work.data());
+    native::linear_dx<float>(m, kIn, kOut, y.data(), packed.data(), {}, x.data(), native::kPlain,
+                             work.data());
   });
   line(bench, name + " dW", flops, 0, [&] {
     native::linear_dw<float>(m, kIn, kOut, x.data(), y.data(), w.data(), native::kPlain, work.data());

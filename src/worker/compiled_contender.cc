@@ -314,7 +314,7 @@ class Compilation {
   // A main() in a namespace is a function like any other.
   std::optional<Failure> build_worker() {
     std::vector<std::string> argv = {tools_.compiler.string(), "-std=c++20", "-march=native",
-                                     "-fno-math-errno", "-pthread", "-Wno-return-type",
+                                     "-fno-math-errno",        "-pthread",   "-Wno-return-type",
                                      "-I" + runner_.string()};
     argv.insert(argv.end(), job_.flags.begin(), job_.flags.end());
     argv.insert(argv.end(), {(runner_ / "programs" / "worker_main.cc").string(),

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "emit/code_writer.h"
+#include "emit/native/make_schedule.h"
 #include "emit/native/ops.h"
 
 namespace bakeoff::emit::native {

@@ -122,7 +122,9 @@ class Program {
   void print_place();
   void print_phases();
   void print_inputs();
+  void print_each();
   void print_pass();
+  void print_sums();
   void print_table();
   void load_data();
   void set_batch();
@@ -248,6 +250,7 @@ void load_weights(const std::string& path) {
     load_data();
     set_batch();
     if (trains()) print_update(out_, request_.training.optimizer, update_);
+    print_each();
     print_pass();
     if (trains())
       train_step();
@@ -615,9 +618,7 @@ void Program::print_batch() {
   out_.line("}");
 }
 
-// Each thread's part of a pass, barriers where rows meet.
-void Program::print_pass() {
-  const Schedule& plan = graph_.schedule;
+void Program::print_each() {
   out_.print(R"(// Calls act(rows) for every share of this thread, `most` rows at a time.
 template <typename Act>
 void each(int64_t thread, int64_t most, const Act& act) {
@@ -632,6 +633,11 @@ void each(int64_t thread, int64_t most, const Act& act) {
 }
 
 )");
+}
+
+// Each thread's part of a pass, barriers where rows meet.
+void Program::print_pass() {
+  const Schedule& plan = graph_.schedule;
   out_.line(trains() ? "// Loss and gradients of the present batch: what one thread does for them."
                      : "// The prediction for the present batch: what one thread does for it.");
   out_.line("void pass(int64_t thread) {");
@@ -661,16 +667,19 @@ void each(int64_t thread, int64_t most, const Act& act) {
   }
   out_.line("}");
   out_.blank();
-  if (!trains()) {
-    out_.print(R"(// The prediction for the present batch.
+  if (trains()) return print_sums();
+  out_.print(R"(// The prediction for the present batch.
 void forward() {
   for (Rows& lane : lanes) lane.place(0, 0, rows);
   team.run([this](int64_t thread) { pass(thread); });
 }
 
 )");
-    return;
-  }
+}
+
+// What shares have apart, together.
+void Program::print_sums() {
+  const Schedule& plan = graph_.schedule;
   const Value& loss = value(workload_.loss());
   if (plan.shares > 1) {
     out_.print(R"(// Adds up the gradients of all shares, from `begin` to `end`.

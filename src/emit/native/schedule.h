@@ -9,15 +9,11 @@
 // whole batch on one thread, behind a barrier; batch norm on all, each with channels of its own; what sees no rows (a table
 // made of weights) runs once forwards, and backwards once for each share.
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "emit/emit.h"
-
 namespace bakeoff::emit::native {
-
-struct Graph;
 
 enum class Extent { kFew, kShare, kBatch, kChannels, kModel };
 // Whether every share runs it for its own rows.
@@ -43,8 +39,5 @@ struct Schedule {
   bool adds_up = false;  // the loss is a sum over rows: each share has a part of it
   int64_t share_rows(int64_t batch) const { return (batch + shares - 1) / shares; }
 };
-
-// Needs the graph's values, steps and gradients.
-Schedule make_schedule(const Graph& graph);
 
 }  // namespace bakeoff::emit::native

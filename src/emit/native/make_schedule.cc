@@ -1,10 +1,8 @@
-#include "emit/native/schedule.h"
+#include "emit/native/make_schedule.h"
 
 #include <algorithm>
 #include <bit>
 
-#include "emit/native/graph.h"
-#include "emit/native/ops.h"
 #include "ir/cost.h"
 
 namespace bakeoff::emit::native {
