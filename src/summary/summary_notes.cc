@@ -108,7 +108,7 @@ void add_native_limit(const Summary& s, std::vector<std::string>& notes) {
   }
   if (!all.empty())
     notes.push_back(fmt::format(
-        "The native limit: {} is this workload as one program of plain C++, compiled for this machine. "
+        "What this machine can do: {} is the workload as one program, compiled for it, without a framework. "
         "Times as long as it takes: {}.",
         limit->contender.id, join(all, "; ")));
 }

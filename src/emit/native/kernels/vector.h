@@ -123,14 +123,14 @@ struct Lanes<double> {
 
 #else
 
-inline constexpr int kRegisters = 14;  // of 16: a product needs room before it is added
+inline constexpr int kRegisters = 13;  // of 16: a product needs room before it is added, and a zero
 
 template <typename T>
 struct Lanes {
   typedef T V __attribute__((vector_size(16)));
   static constexpr int64_t kLanes = 16 / sizeof(T);
   static V zero() { return V{}; }
-  static V all(T value) { return V{} + value; }
+  static V all(T value) { return value - V{}; }  // folded, as value + 0 is not: -0 + 0 is 0
   static V load(const T* p) { return load(p, kLanes); }
   static V load(const T* p, int64_t part) {
     V v = {};
