@@ -144,8 +144,8 @@ TrialBounds trial_bounds(const Contender& contender, const Parity* proof, const 
   // The user's script may do other work, unless it is proven to do the same.
   const bool proven = proof != nullptr && proof->passed() && training.track == ir::Track::kEqualised;
   const bool own = !contender.own_script.empty() && !proven;
-  if (const auto cost = ir::step_cost(workload, training); cost && !own) {
-    bounds.flops_per_step = static_cast<double>(cost->flops());
+  if (const auto flops = ir::needed_flops(workload, training); flops && !own) {
+    bounds.flops_per_step = *flops;
     bounds.bytes_per_step = least_bytes(workload, training);
   }
   const bool equal_work = training.track == ir::Track::kEqualised && !ir::drops(workload);

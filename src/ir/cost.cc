@@ -70,6 +70,40 @@ void add(Cost& sum, const Cost& more) {
   sum.bytes_backward += more.bytes_backward;
 }
 
+// Along one axis: products of kernel and picture that meet a real pixel, of all.
+double real_share(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t before, int64_t dilation) {
+  int64_t real = 0;
+  for (int64_t o = 0; o < out; ++o) {
+    for (int64_t k = 0; k < kernel; ++k) {
+      const int64_t at = o * stride - before + k * dilation;
+      real += at >= 0 && at < in ? 1 : 0;
+    }
+  }
+  return static_cast<double>(real) / static_cast<double>(out * kernel);
+}
+
+// The share of a node's products that are not known to be 0: padding around pictures, keys that no query may see.
+double needed_share(const Node& node, const std::vector<Shape>& inputs, const Shape& output,
+                    const Shape& weight) {
+  if (is_conv(node.op) || is_conv_transpose(node.op)) {
+    const Shape &in = is_conv(node.op) ? inputs[0] : output, &out = is_conv(node.op) ? output : inputs[0];
+    double share = 1;
+    for (size_t axis = 0; axis + 2 < in.size(); ++axis)
+      share *= real_share(in[axis + 2], out[axis + 2], weight[axis + 2], node.integers("stride")[axis],
+                          node.integers("pad")[2 * axis], node.integers("dilation")[axis]);
+    return share;
+  }
+  if (node.op != Op::kAttention) return 1;
+  if (inputs.size() > 3) return 0;  // how many keys are padding stands in the data
+  const int64_t queries = inputs[0][1], keys = inputs[1][1], window = node.integer("window");
+  int64_t seen = 0;
+  for (int64_t t = 0; t < queries; ++t) {
+    const int64_t first = window > 0 ? std::max<int64_t>(0, t + 1 - window) : 0;
+    seen += std::max<int64_t>(0, (node.flag("causal") ? std::min(t + 1, keys) : keys) - first);
+  }
+  return static_cast<double>(seen) / static_cast<double>(queries * keys);
+}
+
 }  // namespace
 
 int64_t optimizer_bytes_per_scalar(const Optimizer& optimizer) {
@@ -91,6 +125,25 @@ Result<Cost> step_cost(const Workload& workload, const Optimizer& optimizer, int
 Result<Cost> step_cost(const Workload& workload, const Training& training) {
   TRY(const Cost cost, step_cost(workload, training.optimizer, training.batch));
   return training.predicts() ? cost.forward() : cost;
+}
+
+Result<double> needed_flops(const Workload& workload, const Training& training) {
+  TRY(const std::vector<Type> types, infer(workload));
+  TRY(const std::vector<Cost> nodes, node_costs(workload, training.batch));
+  double all = 0;
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    const Cost cost = training.predicts() ? nodes[n].forward() : nodes[n];
+    if (cost.flops() == 0) continue;
+    const Node& node = workload.nodes[n];
+    std::vector<Shape> inputs;
+    for (const ValueId input : node.inputs) inputs.push_back(types[static_cast<size_t>(input)].shape);
+    const ParamId weight = node.param("weight");
+    all +=
+        static_cast<double>(cost.flops()) *
+        needed_share(node, inputs, types[static_cast<size_t>(workload.output_of(static_cast<int>(n)))].shape,
+                     weight < 0 ? Shape{} : workload.parameters[static_cast<size_t>(weight)].shape);
+  }
+  return all;
 }
 
 Result<std::vector<OpCost>> cost_by_op(const Workload& workload, int64_t batch) {

@@ -35,6 +35,10 @@ Result<Cost> step_cost(const Workload& workload, const Optimizer& optimizer, int
 // The cost of a step of training.scenario at training.batch.
 Result<Cost> step_cost(const Workload& workload, const Training& training);
 
+// The FLOPs of a step without products that are known to be 0: those of padding around pictures, and of keys that no
+// query may see. A program may leave them out (native ones do); none that multiplies directly needs fewer.
+Result<double> needed_flops(const Workload& workload, const Training& training);
+
 // The cost of one op of the table, summed over the nodes of a workload, without the optimizer.
 struct OpCost {
   Op op = Op::kRelu;

@@ -69,6 +69,32 @@ TEST(CostByOp, KindsAddUpToTheStepWithoutTheOptimizer) {
   EXPECT_EQ(sum.bytes_forward, step.bytes() - step.bytes_optimizer);
 }
 
+// Of 3 x 3 taps on 7 x 7 pixels with a frame of one, 19 of 21 a side meet a pixel; of causal keys 4 queries see 10 of 16.
+TEST(NeededFlops, LeavesOutProductsOfPaddingAndOfKeysUnseen) {
+  const auto needed = [](const std::string& text) {
+    const auto workload = parse(text);
+    EXPECT_TRUE(workload) << (workload ? "" : workload.error().text());
+    const Training training{.scenario = Scenario::kPredict, .batch = 2};
+    return std::pair(*needed_flops(*workload, training),
+                     static_cast<double>(step_cost(*workload, training)->flops()));
+  };
+  const auto conv = needed(R"(workload m(x: f32[N,3,7,7], t: f32[N,5,7,7]) {
+    y = conv2d(x; weight=c.weight[5,3,3,3]) pad=1,1,1,1
+    loss = mse(y, t)
+  })");
+  EXPECT_NEAR(conv.first, conv.second * 19 * 19 / (21 * 21), 1e-6 * conv.second);
+  const auto up = needed(R"(workload m(x: f32[N,3,4,4], t: f32[N,5,7,7]) {
+    y = conv_transpose2d(x; weight=c.weight[3,5,3,3]) stride=2,2 pad=1,1,1,1
+    loss = mse(y, t)
+  })");
+  EXPECT_NEAR(up.first, up.second * 10 * 10 / (12 * 12), 1e-6 * up.second);
+  const auto attention = needed(R"(workload m(q: f32[N,4,2,8], t: f32[N,4,2,8]) {
+    y = attention(q, q, q) causal=true
+    loss = mse(y, t)
+  })");
+  EXPECT_NEAR(attention.first, attention.second * 10 / 16, 1e-6 * attention.second);
+}
+
 TEST(StepCost, AttentionHasTwoProductsAndTheirFourGradients) {
   const auto w = parse(R"(workload a(x: f32[N,6,8], t: f32[N,6,2,4]) {
     h = linear(x; weight=p.weight[8,8])
