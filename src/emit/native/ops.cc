@@ -138,7 +138,7 @@ void loops(CodeWriter& out, const ir::Shape& sizes, const std::vector<Operand>& 
   std::string indent;
   for (size_t axis = 0; axis < nest.sizes.size(); ++axis) {
     const char name = static_cast<char>('i' + axis);
-    if (axis + 1 == nest.sizes.size() && independent(nest, statements)) out.line(kIndependent);
+    if (axis + 1 == nest.sizes.size() && independent(nest, statements)) out.line(indent + kIndependent);
     out.line(
         fmt::format("{0}for (int64_t {1} = 0; {1} < {2}; ++{1}) {{", indent, name, nest.sizes[axis].text()));
     indent += "  ";

@@ -74,7 +74,7 @@ struct Rows : Memory {
   void d_first_forward() {
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < 2; ++j) {
-    #pragma GCC ivdep
+        #pragma GCC ivdep
         for (int64_t k = 0; k < 16; ++k) {
           d_first[i * 32 + j * 16 + k] = d[i * 32 + j + k * 2];
         }
