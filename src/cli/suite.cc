@@ -95,7 +95,7 @@ int present_suite(const Record& record, const fs::path& folder, const SuiteOptio
 // A new suite in its folder, or the one that the folder holds, ready to go on.
 Result<suite::SuiteSession> open_session(const SuiteOptions& options, const NewRecord& made,
                                          run::Surroundings with, const fs::path& config) {
-  CHECK_OK(run::check_profile(options.profile));
+  if (!options.engine.chosen()) CHECK_OK(run::check_profile(options.profile));
   suite::SuiteSession session{
       .record = {}, .folder = options.resume, .profile = options.profile, .with = std::move(with)};
   const auto choose_races = [&]() -> Status {

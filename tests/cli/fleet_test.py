@@ -335,7 +335,7 @@ class InTheBackground(FleetTest):
         table = self.place.run("suite", "--report", "s", "--format", "json").json()
         one = next(row for row in table["rows"] if row["run"] == "01-race")
         alone = json.loads(self.fleet("collect", run, "--format", "json"))
-        self.assertEqual(one["best"], [alone["ranked"][0]["contender"]["id"]])
+        self.assertIn(alone["ranked"][0]["contender"]["id"], one["best"])
         # The second one was raced here, in between.
         record = self.place.path / "s" / "suite.json"
         record.write_text(record.read_text().replace('"ended"', '"running"'))
