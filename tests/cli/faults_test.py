@@ -159,8 +159,6 @@ FAULTS = {
         "parity",
         "MemoryError",
         "(train|predict)_step",
-        # What fails in double precision is proven by the reference of ONNX.
-        predicting="first step",
     ),
     "garbage": Fault(
         in_step(1, "__import__('os').write(4, b'what is this\\n')"),
