@@ -26,7 +26,7 @@ REFUSED = {
     "hollow": "has more than",
     "tiled": "has more than",
     "halves": "its sizes do not fit",
-    "parts": "its outputs are not num_outputs",
+    "split_up": "its outputs are not num_outputs",
     "product": "has more than",
     "picked": "has more than",
     "ranks": "a shape has 100 axes",

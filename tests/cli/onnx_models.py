@@ -733,7 +733,7 @@ def greedy() -> dict[str, Any]:
         ),
         "tiled": of("a = Tile s, t", ints("s", 1), ints("t", 1 << 30)),
         "halves": of("a b2 = Split s, t", ints("s", 1, 2), ints("t", 1, whole)),
-        "parts": of("a = Split s num_outputs=9223372036854775807", ints("s", 1, 2)),
+        "split_up": of("a = Split s num_outputs=9223372036854775807", ints("s", 1, 2)),
         "product": of(
             "p = ConstantOfShape s\nq = ConstantOfShape t\na = Add p, q",
             ints("s", 1 << 14, 1),
