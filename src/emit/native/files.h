@@ -282,9 +282,9 @@ inline std::map<std::string, Tensor> load_inputs(const std::string& path, const 
 // An input with real numbers, of which a file has bytes or the like: divided, in float32.
 inline std::vector<Real> scaled(const std::map<std::string, Tensor>& tensors, const std::string& name,
                                 float divisor) {
-  std::vector<Real> values;
-  for (const float value : numbers<float>(tensors, name))
-    values.push_back(static_cast<Real>(value / divisor));
+  const std::vector<float> given = numbers<float>(tensors, name);
+  std::vector<Real> values(given.size());
+  for (size_t i = 0; i < given.size(); ++i) values[i] = static_cast<Real>(given[i] / divisor);
   return values;
 }
 

@@ -57,12 +57,17 @@ Tensor tensor_of(const std::vector<T>& values, const std::vector<int64_t>& shape
 
 // The array of `shape` with its axes in the order of `perm`; back: from that order to `shape`. A perm of no axes: as it is.
 template <typename T>
-std::vector<T> turned(const std::vector<T>& values, const std::vector<int64_t>& shape,
+std::vector<T> turned(std::vector<T> values, const std::vector<int64_t>& shape,
                       const std::vector<int64_t>& perm, bool back = false) {
+  std::vector<int64_t> moved;  // axes that have more than one place
+  for (const int64_t axis : perm) {
+    if (shape[static_cast<size_t>(axis)] > 1) moved.push_back(axis);
+  }
+  if (std::is_sorted(moved.begin(), moved.end())) return values;
   std::vector<int64_t> strides(shape.size(), 1), index(perm.size(), 0);
   for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
   std::vector<T> result(values);
-  for (size_t i = 0; !perm.empty() && i < values.size(); ++i) {
+  for (size_t i = 0; i < values.size(); ++i) {
     int64_t from = 0;
     for (size_t axis = 0; axis < perm.size(); ++axis)
       from += index[axis] * strides[static_cast<size_t>(perm[axis])];
