@@ -1,8 +1,6 @@
 #include "script.h"
 
-#include <cstdlib>
 #include <filesystem>
-#include <thread>
 
 #include "base/sha256.h"
 
@@ -21,11 +19,11 @@ auto guarded(Act act) {
   }
 }
 
-// As many as programs make at most (default_threads() in their helpers).
+// Of the program with the most: a worker of a race has one.
 int64_t threads() {
-  const char* const wanted = std::getenv("OMP_NUM_THREADS");
-  if (wanted != nullptr && std::atoll(wanted) > 0) return std::atoll(wanted);
-  return std::max<int64_t>(std::thread::hardware_concurrency(), 1);
+  int64_t most = 1;
+  for (const auto& [name, program] : programs()) most = std::max(most, program.threads());
+  return most;
 }
 
 class NativeAdapter : public Adapter {

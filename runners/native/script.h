@@ -246,9 +246,11 @@ class ProgramOf : public Program {
   std::deque<Tensors> kept_;  // outputs of the last steps
 };
 
-// The programs of this worker, by the name of their namespace: in single and in double precision.
+// The programs of this worker, by the name of their namespace: in single and in double precision, with as many threads
+// as they make here.
 struct Pair {
   std::function<std::unique_ptr<Program>()> single, wide;
+  std::function<int64_t()> threads;
 };
 std::map<std::string, Pair>& programs();
 
@@ -276,14 +278,15 @@ std::map<std::string, Pair>& programs();
     }                                                                                             \
   };
 
-#define BAKEOFF_NATIVE(name)                                                                               \
-  BAKEOFF_NATIVE_IDIOM(name)                                                                               \
-  BAKEOFF_NATIVE_IDIOM(name##_wide)                                                                        \
-  static const bool name##_listed =                                                                        \
-      ::bakeoff::programs()                                                                                \
-          .emplace(#name, ::bakeoff::Pair{                                                                 \
-                              [] { return std::make_unique<::bakeoff::ProgramOf<name##_idiom>>(); },       \
-                              [] { return std::make_unique<::bakeoff::ProgramOf<name##_wide_idiom>>(); }}) \
+#define BAKEOFF_NATIVE(name)                                                                              \
+  BAKEOFF_NATIVE_IDIOM(name)                                                                              \
+  BAKEOFF_NATIVE_IDIOM(name##_wide)                                                                       \
+  static const bool name##_listed =                                                                       \
+      ::bakeoff::programs()                                                                               \
+          .emplace(#name, ::bakeoff::Pair{                                                                \
+                              [] { return std::make_unique<::bakeoff::ProgramOf<name##_idiom>>(); },      \
+                              [] { return std::make_unique<::bakeoff::ProgramOf<name##_wide_idiom>>(); }, \
+                              [] { return std::min(name::Network::kShares, name::default_threads()); }})  \
           .second;
 
 // Serves the programs listed so far.

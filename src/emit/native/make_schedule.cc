@@ -14,7 +14,7 @@ constexpr int64_t kSecondCache = 131072;  // numbers that rows may take there, b
 constexpr int64_t kEnoughRows = 128;      // of a matrix product that reads its weights once
 constexpr int64_t kLargeRow = 4096;       // numbers: a step with such rows has no need of more than a few
 constexpr int64_t kMostShares = 8;
-constexpr double kWorthThreads = 7.5e6;  // multiply-adds and additions: 50 us of one thread
+constexpr double kWorthThreads = 7.5e6;  // FLOPs of a step: below, it takes less than 50 us on one thread
 
 bool batched(const Value& v) { return std::ranges::count(v.sizes, ir::kBatch) > 0; }
 bool by_rows(const Value& v) {

@@ -108,23 +108,11 @@ extern "C" int bakeoff_load(const char* weights) try {
 }
 
 void print_main(CodeWriter& out, const Port& first) {
-  out.print(R"(int main(int argc, char** argv) try {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const auto given = options(argc, argv,
-                             {{"--data", "data.safetensors"},
-                              {"--weights", "weights.safetensors"},
-                              {"--steps", "100"},
-                              {"--threads", "0"},
-                              {"--out", ""}});
-  const int64_t threads = whole_number(given, "--threads");
-  static Network network(threads > 0 ? threads : default_threads());
-  network.load_weights(given.at("--weights"));
-  network.load_data(given.at("--data"));
-  if (!given.at("--out").empty()) {
+  print_start(out);
+  out.print(R"(  if (!given.at("--out").empty()) {
     save_tensors(given.at("--out"), network.predict());
     return 0;
   }
-  const int64_t steps = whole_number(given, "--steps");
   for (int64_t step = 0; step < steps; ++step) {
     network.next_batch();
     network.forward();
@@ -140,6 +128,22 @@ void print_main(CodeWriter& out, const Port& first) {
 }
 
 }  // namespace
+
+void print_start(CodeWriter& out) {
+  out.print(R"(int main(int argc, char** argv) try {
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);
+  const auto given = options(argc, argv,
+                             {{"--data", "data.safetensors"},
+                              {"--weights", "weights.safetensors"},
+                              {"--steps", "100"},
+                              {"--threads", "0"},
+                              {"--out", ""}});
+  const int64_t steps = whole_number(given, "--steps"), threads = whole_number(given, "--threads");
+  static Network network(threads > 0 ? threads : default_threads());
+  network.load_weights(given.at("--weights"));
+  network.load_data(given.at("--data"));
+)");
+}
 
 void print_outputs(CodeWriter& out, const Graph& graph, const std::vector<Port>& outputs) {
   out.line("// What is predicted of these rows, axes as the model has them.");

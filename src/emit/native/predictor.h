@@ -1,6 +1,6 @@
 #pragma once
 
-// What stands around the network of a program that predicts.
+// What stands around the network: of every program how main() begins, and all of it where the program predicts.
 
 #include <string>
 #include <vector>
@@ -21,6 +21,8 @@ struct Port {
 void print_outputs(CodeWriter& out, const Graph& graph, const std::vector<Port>& outputs);
 // Members of the network: the names of these, predict() for all rows.
 void print_prediction(CodeWriter& out, const std::vector<Port>& outputs);
+// How every main() begins: `given`, `steps`, and `network` with weights and data.
+void print_start(CodeWriter& out);
 // main(), and the functions of C that stand in its place in a library.
 void print_predictor(CodeWriter& out, const ir::Training& training, const std::vector<Port>& inputs,
                      const std::vector<Port>& outputs);

@@ -755,19 +755,8 @@ std::vector<Port> Program::ports(bool outputs) {
 
 void Program::main() {
   if (!trains()) return print_predictor(out_, request_.training, ports(false), ports(true));
-  out_.print(R"(int main(int argc, char** argv) try {
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);
-  const auto given = options(argc, argv,
-                             {{"--data", "data.safetensors"},
-                              {"--weights", "weights.safetensors"},
-                              {"--steps", "100"},
-                              {"--threads", "0"},
-                              {"--out", ""}});
-  const int64_t steps = whole_number(given, "--steps"), threads = whole_number(given, "--threads");
-  static Network network(threads > 0 ? threads : default_threads());
-  network.load_weights(given.at("--weights"));
-  network.load_data(given.at("--data"));
-  std::signal(SIGINT, interrupt);
+  print_start(out_);
+  out_.print(R"(  std::signal(SIGINT, interrupt);
   for (int64_t step = 0; step < steps && interrupted() == 0; ++step) {
     network.next_batch();
     const double loss = static_cast<double>(network.train_step());

@@ -287,7 +287,7 @@ int main(int argc, char** argv) try {
                               {"--steps", "100"},
                               {"--threads", "0"},
                               {"--out", ""}});
-  const int64_t threads = whole_number(given, "--threads");
+  const int64_t steps = whole_number(given, "--steps"), threads = whole_number(given, "--threads");
   static Network network(threads > 0 ? threads : default_threads());
   network.load_weights(given.at("--weights"));
   network.load_data(given.at("--data"));
@@ -295,7 +295,6 @@ int main(int argc, char** argv) try {
     save_tensors(given.at("--out"), network.predict());
     return 0;
   }
-  const int64_t steps = whole_number(given, "--steps");
   for (int64_t step = 0; step < steps; ++step) {
     network.next_batch();
     network.forward();

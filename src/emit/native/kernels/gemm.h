@@ -1,9 +1,10 @@
 #pragma once
 
 // Matrix products of any size. B is packed (pack.h), A copied in blocks that have one pitch, whatever the
-// size: so a few tiles serve all products of a program, which would otherwise take a second each to compile;
-// and no rows fall into the same lines of the cache. The copy takes a 32nd of a vector's time for each column of
-// B. The order of every sum depends on the inner size alone: blocks of kDepth steps, one after the other.
+// size: so a few tiles serve all products of a program, where tiles for each shape would take a second each
+// to compile; and no rows fall into the same lines of the cache. Copying A takes about as long as multiplying
+// it by two columns of B. The order of every sum depends on the inner size alone: blocks of kDepth steps, one
+// after the other.
 
 #include <algorithm>
 
