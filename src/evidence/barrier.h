@@ -9,8 +9,10 @@
 // 2. The answer is not late, but the worker keeps a processor busy, or waits for one that others use.
 //
 // late_ns is their sum; the second counts CPU time, which other processes cannot inflate. On a busy machine
-// answers are late without any such fault, so the limit is higher there. A thread pool that spins for a
-// while after its work shows sign 2 too. Outstanding work shrinks with the number of steps and spinning
+// answers are late without any such fault, so the limit is higher there, by all the time that the worker's
+// threads waited for a processor unless other processes are known to have used none: with a load of 29 on two
+// processors honest answers came 290 ms late. A thread pool that spins for a while after its work shows sign 2
+// too. Outstanding work shrinks with the number of steps and spinning
 // does not, so a burst of one step distinguishes them (is_outstanding_work).
 //
 // Work that is left on another device and whose result is never read cannot be detected here.
@@ -25,8 +27,9 @@
 namespace bakeoff {
 
 // Whether a burst is late enough to change a result: by more than 10% of the burst and more than 20 ms;
-// more than 100 ms if others may have used the processors.
-bool is_late(const Burst& burst, bool contended);
+// more than 100 ms if others may have used the processors (`contended`). `waited_ns`: how much later it may be,
+// as its threads waited for a processor that others had.
+bool is_late(const Burst& burst, bool contended, int64_t waited_ns = 0);
 
 // The rule: more than half of a trial's bursts, and two at least, are late. In words for the table, or
 // nothing.

@@ -12,10 +12,10 @@ constexpr int64_t kMs = 1'000'000;
 
 Burst burst(int64_t ms, int64_t late_ms) { return {.ns = ms * kMs, .steps = 10, .late_ns = late_ms * kMs}; }
 
-// Of bursts that lasted a second, for which its threads waited for a processor.
-Trial trial(std::vector<Burst> bursts, double waited_s = 0) {
+// Of bursts that lasted a second, for which its threads waited for a processor, while others had `others` of all.
+Trial trial(std::vector<Burst> bursts, double waited_s = 0, double others = 0) {
   for (Burst& burst : bursts) burst.used = {{"wall_s", 1}, {"wait_s", waited_s}};
-  return {.bursts = std::move(bursts)};
+  return {.bursts = std::move(bursts), .rounds = {{.seen = {{"others", others}}}}};
 }
 
 TEST(IsLate, NeedsATenthOfTheBurstAndTwentyMilliseconds) {
@@ -41,7 +41,13 @@ TEST(AnswersEarly, IsWhatMostBurstsDo) {
       << "others had the processors";
   EXPECT_EQ(answers_early({.bursts = {burst(6, 46), burst(6, 30)}}), std::nullopt) << "perhaps they had";
   EXPECT_TRUE(answers_early(trial({burst(6, 46), burst(6, 30)})));
-  EXPECT_TRUE(answers_early(trial({burst(6, 500), burst(6, 480)}, 0.5)));
+  EXPECT_TRUE(answers_early(trial({burst(6, 500), burst(6, 480)}, 0.5))) << "it waited for its own threads";
+  EXPECT_TRUE(answers_early(trial({burst(6, 500), burst(6, 480)}, 0.3, 0.9)));
+  EXPECT_EQ(answers_early(trial({burst(6, 500), burst(6, 480)}, 0.5, 0.9)), std::nullopt)
+      << "as long as it waited";
+  Trial unknown = trial({burst(6, 500), burst(6, 480)}, 0.5);
+  unknown.rounds[0].seen.clear();
+  EXPECT_EQ(answers_early(unknown), std::nullopt) << "who had them is not known";
   const auto early = answers_early(trial({burst(100, 300), burst(100, 310), burst(100, 0)}));
   ASSERT_TRUE(early);
   EXPECT_EQ(

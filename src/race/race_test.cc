@@ -431,14 +431,19 @@ TEST_F(RaceTest, AnAnswerBeforeTheWorkIsDoneBreaksARule) {
   plan.recipe.race.burst_seconds = 0.3;
   plan.sensed.host = [] { return quiet(5'000'000'000); };
   std::vector<Trial> trials;
-  // Beside other work a thread that spins lives longer than it would, and may be taken for work; and where the
-  // machine halts during a single step, that step is as late as a burst, and nobody is accused. Then again.
+  // The host that this race is told of is idle. Where the real one is not, an honest worker that waited for a
+  // processor looks late; and where the machine halts during a single step, that step is as late as a burst, and
+  // nobody is accused. Then again.
+  const auto honest = [&](size_t i) {
+    double waited_s = 0;
+    for (const Burst& burst : trials[i].bursts) waited_s = std::max(waited_s, burst.used.at("wait_s"));
+    return !trials[i].invalid || waited_s > 0.02;
+  };
   EXPECT_TRUE(testing::soon([&] {
     trials = run_heat(plan, {0, 1, 2, 3}, 1, {}, kNobody);
-    return trials[1].invalid && trials[2].invalid && !trials[3].invalid;
+    return trials[1].invalid && trials[2].invalid && honest(0) && honest(3);
   })) << "threads that spin for a while are no outstanding work: "
       << trials[3].invalid.value_or("");
-  EXPECT_FALSE(trials[0].invalid) << trials[0].invalid.value_or("");
   for (const size_t i : {1u, 2u}) {
     ASSERT_TRUE(trials[i].invalid) << trials[i].contender;
     EXPECT_THAT(*trials[i].invalid, HasSubstr("answers before its work is done in "));
@@ -588,21 +593,18 @@ TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
     EXPECT_EQ(trial.rounds[0].stretch, trial.rounds[1].stretch);
     EXPECT_TRUE(was_judged(trial.rounds[0]));
   }
-  // Where the counters are absent a worker that waits for a processor may look like a liar; then again.
-  std::vector<Trial> blind;
-  EXPECT_TRUE(testing::soon([&] {
-    fs::remove_all(folder_ / "run");
-    plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
-    plan.recipe.race.confirm_heats = 0;
-    plan.sensed.host = [] {
-      sample::HostSnapshot snapshot = quiet();
-      snapshot.busy_s = snapshot.steal_s = sample::Reading::absent("there is no /proc/stat");
-      return snapshot;
-    };
-    EXPECT_TRUE(race(plan, all_pass(plan), {}, kNobody));
-    blind = plan.directory.read<Trial>().value();
-    return failed_in(blind).empty();
-  }));
+  fs::remove_all(folder_ / "run");
+  plan = make_plan_of(folder_ / "run", {{"s", {{"step_ms", "30"}}}, {"f", {{"step_ms", "2"}}}});
+  plan.recipe.race.confirm_heats = 0;
+  plan.sensed.host = [] {
+    sample::HostSnapshot snapshot = quiet();
+    snapshot.busy_s = snapshot.steal_s = sample::Reading::absent("there is no /proc/stat");
+    return snapshot;
+  };
+  ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
+  const auto blind = plan.directory.read<Trial>().value();
+  EXPECT_THAT(failed_in(blind), IsEmpty())
+      << "late as it may be, perhaps others had the processors";
   EXPECT_GE(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2)));
   EXPECT_LE(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2)) + 4) << "no heat more would tell";
   EXPECT_TRUE(tally(blind).refusal(plan.recipe.race.host));
