@@ -81,20 +81,18 @@ def edits(lines: Iterable[str]) -> tuple[Edit, ...]:
     return tuple(made)
 
 
-def table(
-    path: Path, words: dict[str, str] | None = None
-) -> dict[str, tuple[Edit, ...]]:
-    """Edits by heading. `words` are replaced in the whole file first."""
+def read(path: Path, words: dict[str, str] | None = None) -> dict[str, list[str]]:
+    """The sections of a file. `words` are replaced in all of it first."""
     text = path.read_text()
     for old, new in (words or {}).items():
         text = text.replace(old, new)
-    return {title: edits(lines) for title, lines in sections(text).items()}
+    return sections(text)
 
 
 def codes(path: Path) -> dict[str, str]:
     """Sections that are code, by heading."""
     found = {}
-    for title, lines in sections(path.read_text()).items():
+    for title, lines in read(path).items():
         while lines and lines[0].startswith("# "):
             lines.pop(0)
         found[title] = "\n".join(lines) + "\n"
@@ -104,9 +102,6 @@ def codes(path: Path) -> dict[str, str]:
 def edited(text: str, changes: Iterable[Edit], name: str) -> str:
     """The text with every edit made, each of what the ones before have left."""
     for old, new in changes:
-        if old == "":
-            text = new + text
-            continue
         if text.count(old) != 1:
             raise ValueError(f"{name}: {old!r} stands {text.count(old)} times")
         text = text.replace(old, new)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.edits import Edit, table
+from scripts.edits import Edit, edits, read
 
 EDITS = Path(__file__).resolve().parent / "edits"
 
@@ -184,7 +184,7 @@ def scripts(kind: str, framework: str, begin: int = 0, step: int = 1) -> list[Sc
     file = EDITS / f"{'keras' if keras else framework}.txt"
     found = []
     number = 0
-    for title, changes in table(file, words if keras else None).items():
+    for title, lines in read(file, words if keras else None).items():
         parts = TITLE.fullmatch(title)
         assert parts, f"{file}: {title}"
         of, recipe, name, only, cause = parts.groups()
@@ -193,7 +193,7 @@ def scripts(kind: str, framework: str, begin: int = 0, step: int = 1) -> list[Sc
         taken = number % step == begin or recipe == "norm"
         number += 1
         if taken and only in (None, "2" if two else "3"):
-            found.append(Script(framework, recipe, name, changes, cause or ""))
+            found.append(Script(framework, recipe, name, edits(lines), cause or ""))
     return found
 
 
