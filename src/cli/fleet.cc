@@ -1,3 +1,11 @@
+// Each verb starts from the folder of the run and from nothing else, so that they can be called from other
+// shells, days apart (fleet/fleet.h). What they share is with_run(): open the folder, check that its commands
+// are ours if the engine will run any, and find the environments. The last matters because a run directory is
+// data, and its settings name commands: a folder that somebody sent must not run them.
+//
+// `block` and `work` are what an engine starts on a node. They are commands of this program, hidden, so that
+// a node needs nothing but the program and the folder.
+
 #include "fleet/fleet.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,13 @@
+// A heat must say something within seconds, of scripts that nobody prepared for it. They differ from a
+// contender in three ways. They may end: then there are too few steps for bursts, and a lane's failure is the
+// number of steps that it made, from which the caller plans another kind of heat. Their steps may be unequal:
+// bursts take whole epochs or periods where these are short. And what a burst is worth may change with its
+// place, so for such scripts each burst is of a fresh process (options.apart()).
+//
+// Rounds are short and their order is random: what slows the machine for a while hits all lanes of a round,
+// and drops out of the difference. The mean of the rounds leaves out the largest and the smallest sixth:
+// among a few bursts, one that was disturbed would decide it.
+
 #include "explain/heats.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,17 @@
+// An answer has to come within the seconds that the user gave, and starting a script often costs more than
+// all of its bursts. So suspects are not tried one after another. One heat has a lane for the script, one for
+// the other script and one for each suspect's switch, and a suspect that gains nothing in the first heat is
+// dropped. The others are tried again while there is time.
+//
+// One process says little: two starts of the same script differ by about 1% on a quiet machine, and by far
+// more beside other work (kRestart, kBusyRestart). So the first heat confirms only what is glaring, and what
+// it saw does not count later: it has chosen what is tried again, and would flatter it.
+//
+// The passes of run() depend on each other. A cause that takes most of the time hides the others, so these
+// are tried again without it. What both scripts do explains the gap only by what the first one loses more.
+// Gains do not add up, so the confirmed causes are also switched together. What no heat decided is named by
+// the time that the observed run spent on it, as long as the causes before it leave a part of the gap open.
+
 #include "explain/inquiry.h"
 
 #include <fmt/format.h>

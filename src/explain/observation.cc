@@ -1,3 +1,14 @@
+// Watching a script makes it slower, in different amounts for each way of watching, and its first steps are
+// not like later ones. So one process is watched in stretches, one after another, each in one way: lines of
+// the first two steps, rounds of loops in two more, a profiler in two, lines again in up to 300 steps, calls
+// of hooks in 20. The profiled steps stand in the record with the time of the shortest step so far.
+//
+// Nothing is known of the script before, so each stretch may find that it has ended, failed, or made no step.
+// Then what was seen so far must do: a script without steps is compared as a whole run.
+//
+// prepare() decides what is compared, by what was seen of both: steps, samples, or whole runs. It does so
+// before any heat, as a heat of the wrong kind costs all the time there is.
+
 #include "explain/observation.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,13 @@
+// A report has the time at which each step ended, how long it waited for data, which steps begin an epoch and
+// what was imported. Phases are made of these alone, so that they add up to the whole run whatever the script
+// does. A typical step is the median; what a step takes beyond that is warm-up in the first three steps, the
+// start of an epoch in the step that begins one, and else belongs to the steps.
+//
+// Two kinds of scripts break this. Where the framework computes behind the loop, a step ends when it is asked
+// for, and marks say too little until a queue is full: the mean until all is done counts instead
+// (mean_of_queued). Where steps become longer from step to step, there is no typical one: step_trend() tells
+// the caller, who then compares the same steps of both scripts.
+
 #include "explain/phases.h"
 
 #include <algorithm>

@@ -1,3 +1,16 @@
+// Scripts are compared by the sample, because two scripts may have other batches, other numbers of steps and
+// other epochs. So nearly every number here has a unit that depends on the script: seconds of a sample; of a
+// step where the batch is not known (by_step); of the whole run where the script makes few steps (whole).
+// mean_s() and looked_at_s() say which, and a rule that divides one time by another must take both in the
+// same unit.
+//
+// The hooks of one framework also see what another one does that trains on it (Keras on torch), so the facts
+// may name several; trained_by() says which of them is the script's.
+//
+// What a difference of the two texts costs is found from looks at the stack. A line that was seen longer than
+// in the other script runs names that are defined elsewhere, so its time goes to the differences that it can
+// reach (runs() in differences.h), nearest first. Own lines win over lines that only lead there.
+
 #include "explain/subject.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// Terminal, page, JSON and progress must say the same of a finding, so whatever is a judgement is worded here
+// once: when a gap may be called real, when "about" stands before a number that has no interval, what is said
+// where nothing is certain. The words follow Finding and the intervals alone. A number that no heat bounds is
+// never shown with an interval, and a booked cause is never called confirmed.
+
 #include "explain/words.h"
 
 #include <fmt/format.h>

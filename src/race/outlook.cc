@@ -1,3 +1,13 @@
+// A user who is told "not decided yet" wants to know whether waiting helps. The answer is computed from the
+// records alone, so that a report says next week what the progress line said during the race.
+//
+// It does not extrapolate the past speed of the race. It takes the next heat from the planner that the race
+// itself would ask: who takes part and how many rounds a heat has change as contenders leave. stats/outlook.h
+// then says how many such heats decide at the noise seen so far. Heats take longer by the calendar than the
+// sum of their bursts; overhead() measures by how much. Where the rest is long, the gap is mostly too small
+// for the noise, and a wider margin is the better advice: the first one that takes at most half an hour is
+// offered.
+
 #include "race/outlook.h"
 
 #include <fmt/format.h>

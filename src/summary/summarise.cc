@@ -1,3 +1,12 @@
+// Whatever a report says is decided here, and the order of the steps in Summariser::summary() matters,
+// because each changes what the next one may say. First the verdicts, for each group of equal precision with
+// its own share of alpha. Then the numbers that need the leader's. Then rows that break a law of physics are
+// taken out, with their pairs and outlooks. Only then the sentence is written, from what is left. At last the
+// host may withdraw all of it (refuse), and ids become names.
+//
+// A step in another place does not fail, it contradicts: a sentence would name a leader whose row is gone.
+// Verdicts come from the pair table alone; no time of a row decides one (see the header).
+
 #include "summary/summarise.h"
 
 #include <fmt/format.h>

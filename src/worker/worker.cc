@@ -1,3 +1,16 @@
+// The other side of the runner protocol, which must not believe what it reads. The process may be a script of
+// the user's own, it may be broken, and it may lie: so every answer is parsed with defaults instead of
+// exceptions, times are compared with our own clock (stage_ns, burst), counts beyond any true number are
+// errors, and an answer that is no answer is a failure of the contender with the end of its log.
+//
+// A failure is sticky: once failure_ is set, every request returns nothing at once. So callers ask one thing
+// after another and look at ok() once. Only what is nice to know (memory, transfer) is asked with a failure
+// of its own, as its loss is no reason to end the contender.
+//
+// Two clocks are kept apart. `ns` is what the worker says that the burst took, `elapsed_ns` is what went by
+// here, and `late_ns` is how long its threads were still busy afterwards. evidence/barrier.h judges the
+// difference.
+
 #include "worker/worker.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,16 @@
+// A model in JAX is a function of a tree of parameters, and all state is given and returned: running
+// statistics and frozen weights (`stats`), caches of keys and values (`cache`), keys of dropout. Which of
+// these a network has changes nearly every signature, so all signatures are made in one place (signature(),
+// state_.carry()).
+//
+// A block that repeats becomes a function that gets the parameters below its path: `below(params,
+// "encoder.0")`. A block that writes into `stats` or `cache` needs whole names and gets its path instead
+// (writes()). Blocks that follow each other with numbered paths become a loop; keys of dropout are then
+// counted on by the block's number, or every round would drop the same.
+//
+// Imports and helper functions are put in last, from the names that the finished text uses: no part has to
+// know what another one needs.
+
 #include "emit/jax/script.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// As emit/torch/forward.cc, whose head says how statements are made. Two things differ in C++. A variable
+// needs a declaration where it is new: order_ lists the names in scope, and a statement begins with "Tensor"
+// if it has made the list longer. And a loop is a scope: what is declared in its body is gone behind it, so
+// order_ and once_ are put back there, and values that are read behind the loop are declared in front of it.
+
 #include "emit/libtorch/forward.h"
 
 #include <fmt/format.h>
