@@ -135,7 +135,6 @@ void add_loss_weights(const ir::Workload& workload, Changes& changes) {
   }
 }
 
-// Without its biases a layer that forgets to add them computes this.
 ir::Workload without_op(const ir::Workload& workload, size_t n) {
   ir::Workload changed = workload;
   const ir::ValueId gone = changed.output_of(static_cast<int>(n));

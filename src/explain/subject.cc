@@ -29,7 +29,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Share of a step, from which on a pipeline that works beside it is what it waits for.
+// A pipeline that works for a larger share of a step is what the step waits for.
 constexpr double kBinds = 0.6;
 
 constexpr size_t kLargestFile = 1 << 20;  // bytes
@@ -62,7 +62,7 @@ std::string trained_by(const Json& facts) {
   return name.empty() ? first([](const Json&) { return true; }) : name;
 }
 
-// Where the other script has a condition and this one has none (`if step % 100 == 0:`): lines that stand behind it there.
+// If only the other script has a condition here (`if step % 100 == 0:`): the lines below the condition there.
 std::set<std::string> guarded_lines(const Difference& text, const Source& other) {
   std::set<std::string> all;
   if (!text.mine.empty() || text.other.empty()) return all;
@@ -81,7 +81,7 @@ std::set<std::string> guarded_lines(const Difference& text, const Source& other)
   return all;
 }
 
-// Its own lines, where these were seen for longer than lines that run them by their names.
+// Takes the difference's own lines, if the script was seen in them for longer than in lines that call them.
 void take_own_lines(const Subject& s, const std::vector<LineTime>& lines, CodeTime& code) {
   const std::set<std::string> guarded = guarded_lines(code.text, s.other_source);
   double own_s = 0, most_s = 0;

@@ -36,7 +36,7 @@ std::optional<std::time_t> seconds_of(const std::string& utc) {
 // How many times as long a heat takes by the calendar as its starts and bursts together: the host is read, members
 // end, bursts are audited. The median of the heats that another one followed; a resumed run has gaps.
 double overhead(const std::vector<Trial>& trials) {
-  constexpr double kUsual = 1.15, kMost = 3, kTelling = 3;  // kTelling: seconds, as stamps are whole ones
+  constexpr double kUsual = 1.15, kMost = 3, kTelling = 3;  // kTelling: seconds; stamps have whole seconds
   struct Taken {
     std::time_t began = 0;
     double counted_s = 0;
@@ -157,7 +157,7 @@ std::optional<Outlook> outlook(const recipe::Recipe& recipe, const std::vector<T
                .states = contender_states(trials, {}, contenders, recipe.margin)};
   look.options.ranking.alpha = alpha;
   look.options.ranking.about =
-      stats::About::kTheseNodes;  // which further heats decide; of others further nodes may
+      stats::About::kTheseNodes;  // further heats decide about these; about others only further nodes do
   look.race = stats::race_state(look.table, look.options.ranking);
   const std::vector<size_t> open = look.open();
   if (!look.race.leader || open.empty()) return std::nullopt;

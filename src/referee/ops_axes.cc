@@ -352,7 +352,8 @@ void take_backward(const NodeContext& c, const Tensor&, const Tensor& grad, cons
   });
 }
 
-// visit(e, v): row e of what lies at places, and row v of what has them all; -1 where the place does not exist.
+// visit(e, v): row e of the tensor with an element for each place, and the row v of `whole` that place names; -1 if
+// there is no such row.
 template <typename Visit>
 void each_placed(const NodeContext& c, const Tensor& whole, const Visit& visit) {
   const IntTensor& places = c.integers(1);

@@ -140,8 +140,8 @@ AnyTensor attention(const NodeContext& c) {
   return y;
 }
 
-// With weights P, of which dropout keeps M P, and output gradient G: dv = (M P)^T G, dP = M G v^T, dS = P (dP - sum dP P) / sqrt D, dq = dS k,
-// dk = dS^T q.
+// With weights P, of which dropout keeps M P, and output gradient G: dv = (M P)^T G, dP = M G v^T,
+// dS = P (dP - sum dP P) / sqrt D, dq = dS k, dk = dS^T q.
 void attention_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
   const Heads h(c);
   h.each(c, [&](int64_t row, int64_t head, int64_t piece) {

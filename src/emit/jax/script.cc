@@ -37,8 +37,8 @@ bool reads(const Family& family, const std::string& kept) {
   return false;
 }
 
-// A block whose nodes write what is kept (running statistics, caches) needs whole names: it gets all parameters and its
-// path. Another one gets those below its path.
+// A block that writes running statistics or caches needs whole names: it gets all parameters, and its path. Any
+// other block gets the parameters below its path.
 bool writes(const Graph& graph, const Stretch& stretch) {
   const ir::Workload& workload = graph.workload;
   for (int n = stretch.first; n < stretch.end; ++n)
@@ -387,7 +387,7 @@ def split_over_devices(tree):
     out_.blank(2);
   }
 
-  // The rows of words that were read are all that is kept.
+  // Only the words that were read are kept, in rows.
   void generate_without_cache() {
     out_.print(R"(@partial(jax.jit, donate_argnums=1)
 def decode_step(params, read, words, first):

@@ -96,7 +96,7 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
     if (blocks_.reads(workload_, stretch, id)) print_fill(id, other);
   print_nodes(functions);
   print_return(workload_.output_of(stretch.end - 1));
-  // What is read by once() alone is not passed.
+  // Values that only once() reads are not passed.
   std::erase_if(printed.inputs, [&](ir::ValueId id) { return !used_.contains(id); });
   for (const ir::ValueId id : printed.inputs) printed.formals.push_back(formals.at(id));
   printed.shared = shared_;

@@ -97,7 +97,7 @@ std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& 
   } else {
     out_.line("return " + variables_.at(output));
   }
-  // What is read by once() alone is not passed.
+  // Values that only once() reads are not passed.
   std::erase_if(printed.inputs, [&](ir::ValueId id) { return !used_.contains(id); });
   for (const ir::ValueId id : printed.inputs) printed.formals.push_back(formals.at(id));
   printed.shared = shared_;
