@@ -66,7 +66,7 @@ def edits(lines: Iterable[str]) -> tuple[Edit, ...]:
         if line.startswith("~ ") or not line or line[0] == "#":
             close()
         if line.startswith("~ "):
-            whole = line if " =>" in line else f"{line} {next(lines)}"
+            whole = line if " =>" in line else f"{line} {next(lines, '')}"
             part = PART.fullmatch(whole)
             if part is None:
                 raise ValueError(f"no '~ old => new': {whole}")

@@ -4,8 +4,9 @@
 // dropped. The others are tried again while there is time.
 //
 // One process says little: two starts of the same script differ by about 1% on a quiet machine, and by far
-// more beside other work (kRestart, kBusyRestart). So the first heat confirms only what is glaring, and what
-// it saw does not count later: it has chosen what is tried again, and would flatter it.
+// more beside other work (kRestart, kBusyRestart). So the first heat confirms only what is glaring, and
+// unless each of its rounds had fresh processes, what it saw does not count later: it has chosen what is
+// tried again, and would flatter it.
 //
 // The passes of run() depend on each other. A cause that takes most of the time hides the others, so these
 // are tried again without it. What both scripts do explains the gap only by what the first one loses more.

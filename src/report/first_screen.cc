@@ -4,7 +4,7 @@
 // contender beat is no winner.
 //
 // The order of the questions in answer() is the order of what can go wrong: nothing was timed, nothing could
-// be ranked, the machine was busy, somebody had no heat yet, somebody faster never became steady. Each takes
+// be ranked, the machine was busy, a contender had no heat yet, a faster one never became steady. Each takes
 // the word from those behind it. The doubts below the list say the same in figures: was the work equal, was
 // the machine quiet, is it decided, and what to run if not.
 
