@@ -16,6 +16,7 @@ sys.path.insert(0, str(ROOT / "bench/explain"))
 
 import cases  # noqa: E402
 import planted  # noqa: E402
+from scripts.edits import edits, sections  # noqa: E402
 
 
 def rule_keys() -> set[str]:
@@ -88,6 +89,44 @@ class PlantedCases(unittest.TestCase):
             plain = planted.Run("a", "identical", case).sources()[0]
             self.assertNotEqual(first, plain, case.name)
             compile(first, "first.py", "exec")
+
+
+class Edits(unittest.TestCase):
+    """How the tables of edits are read (scripts/edits.py)."""
+
+    def test_parts_of_lines_and_whole_lines(self) -> None:
+        lines = [
+            "~ a => b",
+            "# c",
+            "~ long",
+            "=> longer",
+            "~ , gone =>",
+            " stays",
+            "+new",
+        ]
+        self.assertEqual(
+            edits([*lines, "", "-old", "+new", "-next"]),
+            (
+                ("a", "b"),
+                ("long", "longer"),
+                (", gone", ""),
+                ("stays\n", "stays\nnew\n"),
+                ("old\n", "new\n"),
+                ("next\n", ""),
+            ),
+        )
+
+    def test_sections_name_others(self) -> None:
+        text = "head\n\n== def twice\n+$\n+$\n\n== one ? two\n@@twice x y\n\n+z\n\n"
+        self.assertEqual(sections(text), {"one ? two": ["+x y", "+x y", "", "+z"]})
+
+    def test_what_is_no_edit_is_an_error(self) -> None:
+        with self.assertRaisesRegex(ValueError, "no '~ old => new': ~ a b"):
+            edits(["~ a", "b"])
+        with self.assertRaisesRegex(ValueError, "a line begins with .*: words"):
+            edits(["words"])
+        with self.assertRaisesRegex(ValueError, "two sections are called a"):
+            sections("== a\n== a\n")
 
 
 class Bars(unittest.TestCase):

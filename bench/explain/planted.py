@@ -4,7 +4,7 @@
         [--kinds planted,equal,identical] [--seconds 120] [--repeat 1] [--jobs 1]
         [--out planted.json] [--verify] [--list] [--quick] [--bars]
 
-Each case (cases.py) is a slow and a fast script, which differ in what was planted; pairs
+Each case (planted.txt) is a slow and a fast script, which differ in what was planted; pairs
 of equal speed, and pairs of a script and itself (with another seed for each --repeat).
 Results are kept in --out as they come: a run that was cut off goes on where it was.
 

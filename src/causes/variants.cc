@@ -1,3 +1,13 @@
+// A port that goes wrong usually makes one of a few mistakes: another default, another form of a formula, a
+// layer that is left out. Each is written here as a changed recipe that the referee can train, and not as a
+// test of the contender: so an explanation is found only where a whole training reproduces all that the
+// contender answered, and a likely mistake that explains a part is not named.
+//
+// A mistake is made everywhere (a default of the framework) or in one place (a slip of the author), so every
+// change is tried on all nodes of an op and on each alone. What cannot be applied is dropped by the shape
+// rules (ir::infer). Changes of the optimizer that lead to the same optimizer are tried once, under the first
+// name.
+
 #include "causes/variants.h"
 
 #include <fmt/format.h>
@@ -125,7 +135,6 @@ void add_loss_weights(const ir::Workload& workload, Changes& changes) {
   }
 }
 
-// Without its biases a layer that forgets to add them computes this.
 ir::Workload without_op(const ir::Workload& workload, size_t n) {
   ir::Workload changed = workload;
   const ir::ValueId gone = changed.output_of(static_cast<int>(n));

@@ -1,3 +1,11 @@
+// Each verb starts from the folder of the run and from nothing else, so that they can be called from other
+// shells, days apart (fleet/fleet.h). What they share is with_run(): open the folder, check that its commands
+// are ours if the engine will run any, and find the environments. The last matters because a run directory is
+// data, and its settings name commands: a folder that somebody sent must not run them.
+//
+// `block` and `work` are what an engine starts on a node. They are commands of this program, hidden, so that
+// a node needs nothing but the program and the folder.
+
 #include "fleet/fleet.h"
 
 #include <fmt/format.h>
@@ -77,7 +85,7 @@ int plan(FleetOptions& options, const fs::path& config) {
   return 0;
 }
 
-// What a submission did, in a line each, and what shows more.
+// What a submission did, one line for each fact, and the command that shows more.
 std::string text_of(const fleet::Submitted& done, const fleet::Board& board) {
   const std::string text = join(fleet::told(done), "\n");
   if (!done.jobs.empty()) return text + fmt::format("; {} shows where they are", next_line("status", board));
@@ -108,7 +116,7 @@ std::string nodes_text(const std::map<std::string, fleet::NodeState>& nodes) {
 }
 
 int do_status(const fleet::Board& board, const fleet::Engine& engine, const Interpreters& interpreters) {
-  const auto merged = fleet::collect(board, interpreters);  // first: what is damaged is lost
+  const auto merged = fleet::collect(board, interpreters);  // before overview(): damaged blocks are lost
   if (!merged) return fail(merged.error());
   const auto seen = fleet::overview(board, engine);
   if (!seen) return fail(seen.error());

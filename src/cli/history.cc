@@ -1,3 +1,11 @@
+// One command reads the index of own runs and files of other programs, and both become lines with points
+// (store::Line), so that shifts are found and shown in one way. What a file leaves open (its column of times,
+// which columns tell series apart) is guessed, and each guess is said, since a wrong one gives a series that
+// looks right.
+//
+// `accept` writes its mark into the run's own directory and only then into the index, because the index can
+// be lost and is made again from the directories.
+
 #include "history/history.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,12 @@
+// "--base X" may be a commit, a folder, an interpreter, a package version or a file. They are told apart by
+// what X looks like and what lies on disk, in a fixed order, and where two meanings are possible the user is
+// asked to write another name instead of being given the likelier one (not_ambiguous). HEAD with uncommitted
+// changes is refused for the same reason: nobody can tell which of the two was meant.
+//
+// A version is raced with its own files: a commit gets a checkout and the build command, a package version a
+// folder of packages that is put before the others. Such a folder is made under another name and then
+// renamed, because two commands may make it at once.
+
 #include "cli/versions.h"
 
 #include <fmt/format.h>

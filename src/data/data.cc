@@ -1,3 +1,12 @@
+// Every contender must read the same bytes, so all sources end in one safetensors file of the same layout,
+// and its hash is in the record. Making that file may take minutes, and several races may want it at once: it
+// is named after all that it depends on (recipe_of), made under a lock, and looked for again once the lock is
+// held. A file whose content is not that of its own hash is made anew.
+//
+// check_data() reads the whole file before anything is proven. A label outside of its range, or a NaN in a
+// row of the last batch, would otherwise be found hours later, as a crash inside one framework or as a loss
+// that differs in another.
+
 #include "data/data.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,12 @@
+// A CSV file is read once, column by column into memory, 4 bytes for each value, because two things are known
+// only at its end: how many rows there are, and the number of each text of a category, which is its place
+// among all sorted texts. While reading, a text gets the number of its first appearance, and places()
+// translates.
+//
+// Every error names the file and the line, and what the cell holds with its unprintable bytes shown. A cell
+// is checked against the bounds of the op that reads it, so a label that is too large is found in its line
+// and not in a step.
+
 #include "data/table.h"
 
 #include <fmt/format.h>

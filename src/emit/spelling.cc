@@ -1,3 +1,12 @@
+// A spelling is a text such as "torch.clamp({0}, {least}, {most})". Filling it in must give what a person
+// would write, and what means the same: operands get brackets only where they are expressions with an
+// operator (operand), and an input that stands alone between commas gets none. A call is taken apart into its
+// arguments, so that a line that is too long can be wrapped as the formatter does.
+//
+// Some attributes have no text of their own in a framework: axes are counted in the order in which it holds a
+// value, slices become an index, and 0 or another number may have a shorter spelling (`zeros`, `scalar`). All
+// of these are made here, and the tables stay texts.
+
 #include "emit/spelling.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,13 @@
+// A heat must say something within seconds, of scripts that nobody prepared for it. They differ from a
+// contender in three ways. They may end: then there are too few steps for bursts, and a lane's failure is the
+// number of steps that it made, from which the caller plans another kind of heat. Their steps may be unequal:
+// bursts take whole epochs or periods where these are short. And what a burst is worth may change with its
+// place, so for such scripts each burst is of a fresh process (options.apart()).
+//
+// Rounds are short and their order is random: what slows the machine for a while hits all lanes of a round,
+// and drops out of the difference. The mean of the rounds leaves out the largest and the smallest sixth:
+// among a few bursts, one that was disturbed would decide it.
+
 #include "explain/heats.h"
 
 #include <fmt/format.h>
@@ -52,7 +62,7 @@ struct Runner {
   double larger() const { return std::max(1.0, samples / std::max(1.0, lane->samples)); }
   bool live() const { return process && result.ok() && !ended; }
 
-  // nullopt once nothing more can come of it.
+  // nullopt: the process has ended, or failed.
   std::optional<Report> run(int64_t count, double seconds, bool facts = false) {
     auto report = process->run({.steps = count, .seconds = seconds, .facts = facts});
     if (!report) {
@@ -85,7 +95,7 @@ std::optional<Observed> started(Runner& runner, const HeatOptions& options) {
   return std::nullopt;
 }
 
-// Starts it and lets it make its first steps, which count for nothing.
+// Starts its process and runs the first steps, whose times do not count.
 void settle(Runner& runner, const HeatOptions& options) {
   auto process = started(runner, options);
   if (!process) return;
@@ -172,7 +182,7 @@ void fresh_run(Runner& runner, const HeatOptions& options) {
   if (report->ended) return runner.fail_as_short();
   runner.result.thrown = report->thrown;
   runner.bursts.push_back(std::log(1e3 * report->step_s() / runner.samples));
-  // What was not thrown in these steps is not thrown in the same steps of another process.
+  // A switch that changed nothing in these steps changes nothing in the same steps of another process.
   for (const auto& [name, value] : runner.lane->switches.items())
     if (!thrown_outside(name) && std::ranges::find(report->thrown, name) == report->thrown.end())
       runner.result.failure = kNothingToChange;
@@ -221,7 +231,7 @@ void prepare(std::vector<Runner>& runners, const std::vector<size_t>& order, con
   }
 }
 
-// Counted by process: what is left of the machine's time is no measure, as runs of ours that ended are in it.
+// Counted by process. The machine's time less ours would be wrong: it contains our runs that have ended.
 double cpu_of_others_s(const std::map<pid_t, sample::ProcessCpu>& before) {
   std::vector<pid_t> ours = proc::descendants(::getpid());
   ours.push_back(::getpid());

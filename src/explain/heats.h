@@ -44,8 +44,8 @@ struct LaneHeat {
   std::vector<std::string> thrown = {};  // switches that changed something
   std::vector<double> losses = {};       // of its first steps
   std::string failure = {};              // why there is no measure
-  // Steps that the script made, too few for bursts, as many as the script without switches makes for the same samples; 0: it
-  // made enough.
+  // The script made too few steps for bursts: their number, in steps of the script without switches. 0: it made
+  // enough.
   int64_t ends_after = 0;
   bool ok() const { return failure.empty(); }
 };
@@ -68,14 +68,14 @@ struct HeatOptions {
   int64_t rounds = 12;
   double burst_s = 0.12;  // short ones: what slows the machine for a while then hits all lanes of a round
   bool whole = false;     // a burst is a whole run, from the start of Python to the script's end
-  // A burst is the first so many steps of a fresh process, less those that warm it up, as the scripts end soon; fewer where a
-  // step takes more samples than without switches. 0: all bursts of a lane are of one process.
+  // For scripts that end soon: a burst is this number of first steps of a fresh process, without its warm-up, and
+  // fewer if a switch makes steps take more samples. 0: all bursts of a lane are of one process.
   int64_t fresh_steps = 0;
   int64_t fewest_rounds = 6;
   bool until_short = false;  // the heat ends once a lane has ended too soon for bursts
-  int64_t until_ns = std::numeric_limits<int64_t>::max();  // no round that ends later, but `fewest_late`
+  int64_t until_ns = std::numeric_limits<int64_t>::max();  // rounds after the first `fewest_late` end before
   int64_t fewest_late = 4;                                 // rounds of a heat whose time is over
-  // Whether the rounds so far, all lanes complete, say enough: the heat then ends. Asked from the second round on.
+  // Called after each round from the second on, with all lanes so far; if it returns true, the heat ends.
   std::function<bool(const std::vector<LaneHeat>&)> enough = [](const std::vector<LaneHeat>&) {
     return false;
   };
@@ -94,11 +94,11 @@ struct Heat {
 
 inline constexpr int64_t kFewestFresh = 6;  // first steps of a fresh process that can be compared
 
-// Fewest steps that a lane made until its end, where they are too few for bursts; 0: no lane ended so, or one ended so soon
-// that its first steps say nothing either.
+// The fewest steps of a lane that ended too soon for bursts. 0: no lane did, or one ended too soon even to compare
+// first steps.
 int64_t ended_after(const Heat& heat);
-// HeatOptions::fresh_steps of scripts that end after so many steps: those of 2 seconds, about, and 12 if they take less than 5.
-// `step_s`: of the slowest.
+// HeatOptions::fresh_steps for scripts that end after `ended_after` steps: about 2 seconds of steps, at least 12
+// steps if these take less than 5 seconds. `step_s`: the slowest script's.
 int64_t fresh_steps_of(int64_t ended_after, double step_s);
 
 // Returns early after Ctrl-C.

@@ -1,3 +1,18 @@
+// An answer has to come within the seconds that the user gave, and starting a script often costs more than
+// all of its bursts. So suspects are not tried one after another. One heat has a lane for the script, one for
+// the other script and one for each suspect's switch, and a suspect that gains nothing in the first heat is
+// dropped. The others are tried again while there is time.
+//
+// One process says little: two starts of the same script differ by about 1% on a quiet machine, and by far
+// more beside other work (kRestart, kBusyRestart). So the first heat confirms only what is glaring, and
+// unless each of its rounds had fresh processes, what it saw does not count later: it has chosen what is
+// tried again, and would flatter it.
+//
+// The passes of run() depend on each other. A cause that takes most of the time hides the others, so these
+// are tried again without it. What both scripts do explains the gap only by what the first one loses more.
+// Gains do not add up, so the confirmed causes are also switched together. What no heat decided is named by
+// the time that the observed run spent on it, as long as the causes before it leave a part of the gap open.
+
 #include "explain/inquiry.h"
 
 #include <fmt/format.h>
@@ -21,16 +36,16 @@ namespace {
 constexpr size_t kMostSuspects = 8;
 constexpr size_t kMostTried = 14;  // when tuning
 constexpr size_t kMostShared = 4;
-constexpr int kMostHeats = 5;  // that decide the suspects, besides the first
+constexpr int kMostHeats = 5;  // heats that decide the suspects, besides the first
 constexpr int kTogetherHeats = 2;
-constexpr int kHiddenHeats = 3;        // that try suspects again once great causes are gone
-constexpr int kSharedHeats = 3;        // that try what both scripts have
-constexpr double kHidesOthers = 1.25;  // gain of a cause from which on it may hide others
-constexpr double kMuchMore = 1.2;      // ceiling of a cause over that in the second script
-constexpr double kGlaring = 1.5;       // gain that the first heat alone confirms
-constexpr double kPlain = 1.1;         // gain that one further heat confirms; restarts may differ by less
-constexpr double kEpochSeconds = 3;    // up to which a burst takes whole epochs
-constexpr double kPeriodSeconds = 8;   // up to which it takes all steps from a long one to the next
+constexpr int kHiddenHeats = 3;        // heats that try suspects again without the greatest causes
+constexpr int kSharedHeats = 3;        // heats that try suspects of both scripts
+constexpr double kHidesOthers = 1.25;  // a cause with a larger gain may hide others
+constexpr double kMuchMore = 1.2;      // the first script's ceiling over the second's: they are not the same
+constexpr double kGlaring = 1.5;       // a larger gain is confirmed by the first heat alone
+constexpr double kPlain = 1.1;         // and by one further heat; restarts may differ by less
+constexpr double kEpochSeconds = 3;    // of an epoch: bursts take whole ones if they are shorter
+constexpr double kPeriodSeconds = 8;   // between long steps: bursts take all between two if it is shorter
 constexpr const char* kNotAlone = "a copy with these lines of the other script alone does not run: ";
 constexpr double kPrior = 0.25;    // typical size of a gain or a gap, log scale
 constexpr double kRestart = 0.01;  // sd of one process of a script, log scale, until heats show it
@@ -40,31 +55,31 @@ constexpr double kBusyRestart =
 // here). Two rounds that are both off happen once in 10,000 pairs of rounds; so what all rounds have beyond it is a bound.
 constexpr double kWild = 1.39;
 constexpr double kWildRun = 0.69;  // the same of a whole run, in which a stall is a small part: a factor of 2
-constexpr double kGivesWay = 0.7;  // share of a general cause's gain that a special one explains
-constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // of a heat: of bursts, of whole runs
-// Time of the observed run over that of later ones, from which on it is told.
+constexpr double kGivesWay = 0.7;  // a special cause with this share of a general one's gain replaces it
+constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // rounds of a heat: bursts, whole runs
+// The observed run over later ones: a larger ratio is said.
 constexpr double kFirstRun = 1.5;
 constexpr double kLatest =
-    1.1;  // share of the seconds asked for, until which what is confirmed is tried together
-constexpr double kLatestRuns = 1.5;    // the same of two whole runs of each script
-constexpr double kSeenOnce = 2;        // gap of whole runs that were observed once, from which on it is told
-constexpr double kRunStart = 0.5;      // s, of a process before Python runs the script
-constexpr int64_t kEnoughSteps = 200;  // of a script that ends, from which on bursts of fewer steps are tried
-constexpr int64_t kStepsOfRound = 8;   // at least, of a script that ends
-constexpr int64_t kNoBursts = 40;      // steps of a script that ends, up to which bursts are not tried
-constexpr double kGlaringGap = 4;      // from which on a heat may end before its rounds are made
+    1.1;  // no heat of all confirmed causes begins after this multiple of the seconds asked for
+constexpr double kLatestRuns = 1.5;    // two whole runs of each script end before this multiple of them
+constexpr double kSeenOnce = 2;        // a larger gap of whole runs is said though each was observed once
+constexpr double kRunStart = 0.5;      // s from the start of a process until Python runs the script
+constexpr int64_t kEnoughSteps = 200;  // a script that ends after more steps gets shorter bursts
+constexpr int64_t kStepsOfRound = 8;   // fewest steps of a round of a script that ends
+constexpr int64_t kNoBursts = 40;      // a script that ends after no more steps gets no bursts
+constexpr double kGlaringGap = 4;      // a heat with a larger gap may end before its last round
 constexpr double kSmallPart =
-    0.25;  // of a gap, or its logarithm, up to which something is no main cause of it
+    0.25;  // what explains a smaller part of a gap, or of its logarithm, is no main cause of it
 constexpr double kSeenGap = 3,
-                 kSeenQuiet = 1.6;  // that is told, and what is booked to it, though no heats make it certain
-constexpr double kObvious = 2;      // gain that the first heat alone confirms at once
-constexpr double kLeastBooked = 0.1;  // share of the observed steps' time, from which on it names a cause
+                 kSeenQuiet = 1.6;    // larger gaps are said, with what is booked, though no heat is certain
+constexpr double kObvious = 2;        // a larger gain is confirmed as soon as the first heat has ended
+constexpr double kLeastBooked = 0.1;  // smallest share of the observed time that names a cause
 constexpr double kNearlyAll =
-    0.95;  // from which on what is left of a gap of 3,000 may be the books' own error
-constexpr double kMostOfGap = 0.7, kAllOfGap = 0.85;  // of its logarithm
-constexpr double kRoundsApart = 3;     // of processes of their own, with which a gap of 2 can be certain
-constexpr double kBurstsS = 2;         // of a lane in a heat, about, besides its start
-constexpr double kNothingLeft = 1.08;  // gap over the gains of its causes, up to which it is explained
+    0.95;  // booked share that explains all: the rest, of a gap of 3,000, may be an error of the books
+constexpr double kMostOfGap = 0.7, kAllOfGap = 0.85;  // shares of its logarithm
+constexpr double kRoundsApart = 3;     // rounds of fresh processes that can make a gap of 2 certain
+constexpr double kBurstsS = 2;         // s that a lane's bursts take in a heat, about, besides its start
+constexpr double kNothingLeft = 1.08;  // a gap less than this above its causes' gains is explained
 
 // Largest relative difference of the losses of equal steps; absent without such steps.
 std::optional<double> loss_change(const std::vector<double>& one, const std::vector<double>& other) {
@@ -93,7 +108,8 @@ bool whole_epochs(const Subject& s) {
   return p.epoch_steps > 1 && epoch_seconds(p) < kEpochSeconds && counts;
 }
 
-// Samples from one long step to the next, of the script in which they are most; 0: its steps are alike, or that takes long.
+// Samples from one long step to the next, the larger number of the two scripts. 0: steps are alike, or the
+// period is longer than a burst should be.
 double period_samples(const std::vector<Subject>& subjects) {
   double most = 0;
   for (const Subject& s : subjects)
@@ -101,8 +117,8 @@ double period_samples(const std::vector<Subject>& subjects) {
   return most;
 }
 
-// Whether the second script is suspect of the same, as much, with the same remedy. Times are those of a sample of the
-// two: what is booked to it may take far longer in one of them.
+// Whether the second script is suspected of the same, to the same degree, with the same remedy. `first_s` and
+// `second_s` are times of a sample: the same share may be a far longer time in one of them.
 bool is_shared(const Suspect& suspect, const std::vector<Suspect>& of_second, double first_s,
                double second_s) {
   const double least_s = std::max(0.0, kSmallPart * (first_s - second_s));
@@ -157,8 +173,8 @@ std::optional<Estimate> Differences::factor(double alpha) const {
   const auto n = static_cast<double>(heats_.size());
   for (const stats::PastHeat& heat : heats_) mean += heat.d / n;
   if (heats_.size() == 1) {
-    // Of four processes two are on either side, and what slows the machine hits both. Where each round has processes of its
-    // own, what restarts change is in the rounds.
+    // With four processes two are on either side, and a slow machine slows both. Where each round has its own
+    // processes, the differences of the rounds contain what restarts change.
     const double restart = quiet_ || apart_ || processes_ > 2 ? kRestart : kBusyRestart;
     variance = processes_ * restart * restart + heats_[0].within;
   } else {
@@ -416,8 +432,8 @@ std::vector<size_t> Inquiry::open(bool shared) const {
   return all;
 }
 
-// Lanes with a switch that a heat has time for within this share of it, besides these; one at least in the first heat where
-// starts are made two at a time and not once for each round.
+// The number of lanes with a switch for which a heat has time within `share`, besides `lanes`. At least one in
+// the first heat, where starts are made two at a time and not once for each round.
 size_t Inquiry::most_tried(const std::vector<Lane>& lanes, double share) const {
   const HeatOptions options = planned(lanes);
   const auto cost_s = [&](const Lane& lane) {
@@ -431,18 +447,18 @@ size_t Inquiry::most_tried(const std::vector<Lane>& lanes, double share) const {
       std::clamp(left_s / cost_s(lanes[0]), apart() || lane_s_ > 0 ? 0.0 : 1.0, 100.0));
 }
 
-// What one heat says of those causes; false: it says nothing, and no further one would.
+// Runs one heat and judges the open causes by it. False: it told nothing, and another heat would not either.
 bool Inquiry::one_heat(Pass& pass, int number, double share) {
   std::vector<Lane> lanes = {lane(0, "first", pass.base)};
   const bool with_second = pair() && pass.base.empty();
   if (with_second) lanes.push_back(lane(1, "second", Switches::object()));
   std::vector<size_t> tried = open(/*shared=*/false);
-  std::ranges::stable_partition(tried, [&](size_t i) {  // what the faster script does comes first
+  std::ranges::stable_partition(tried, [&](size_t i) {  // the faster script's lines come first
     return out_.causes[i].suspect.rule->takes_other_lines();
   });
   if (number > 0)
     std::ranges::stable_sort(tried, std::greater(),
-                             [&](size_t i) {  // then what the first heat saw most gain of
+                             [&](size_t i) {  // then the largest gains of the first heat
                                return out_.causes[i].first ? out_.causes[i].first->value : 0;
                              });
   tried.resize(std::min(tried.size(), most_tried(lanes, share)));
@@ -458,7 +474,7 @@ bool Inquiry::one_heat(Pass& pass, int number, double share) {
   if (tried.empty() && number > 0 && (!with_second || (number > enough && gap_known))) return false;
   const auto results = heat(lanes, with_second);
   if (proc::interrupted()) return false;
-  if (results.empty()) return one_heat(pass, number, share);  // it has time for fewer of them now
+  if (results.empty()) return one_heat(pass, number, share);  // there is time for fewer lanes now
   if (!results[0].ok()) {
     out_.notes.push_back(fmt::format("{}: {}", out_.subjects[0].name, results[0].failure));
     return false;
@@ -520,14 +536,14 @@ void Inquiry::weigh(Pass& pass, size_t at, int number, const LaneHeat& base, con
       cause.measured = cause.first;
       take_as_confirmed(cause);
     }
-    // Of one process each a heat says too little of restarts; of a process for each round it says as much as any other.
+    // The first heat counts only where each round has its own process: one process says too little of restarts.
     if (!changed.apart || cause.finding != Finding::kOpen) return;
   }
   pass.gains[at].add(base, changed, quiet());
   if (number > 1) judge(cause, pass.gains[at]);
 }
 
-// Two more whole runs of each may take far longer than was asked for: what was observed is then all that there is.
+// Two more whole runs of each script may take far longer than the user asked for. Then the observed runs decide.
 bool Inquiry::only_observed() {
   const Subject& first = out_.subjects[0];
   if (!pair() || !first.whole) return false;
@@ -565,7 +581,7 @@ void Inquiry::confirm() {
       take_as_confirmed(cause);
     }
   }
-  // A gap that is wide in the observed runs and in the heats is told, though they are too few to be certain.
+  // A gap that is wide in the observed runs and in the heats is said, though too few heats make it certain.
   const double seen = quiet() ? kSeenQuiet : kSeenGap;
   const bool wide = pair() && out_.gap && out_.gap->value > seen && out_.gap->high > seen &&
                     (!seen_once_ || *seen_once_ > kSeenOnce) &&
@@ -573,7 +589,7 @@ void Inquiry::confirm() {
   out_.equal = pair() && !out_.gap_is_certain() && !wide;
 }
 
-// A cause that took most of the time hid what others take: they are tried again without it.
+// A cause that takes most of the time hides the others, so they are tried again without it.
 void Inquiry::confirm_hidden() {
   while (!out_.equal && !proc::interrupted()) {
     const std::vector<Cause*> confirmed = remaining();
@@ -607,14 +623,14 @@ void Inquiry::confirm_hidden() {
   }
 }
 
-// By the gains of the causes alone, which is a guess that saves a heat.
+// Whether the gap is explained, judged by the gains of single causes: a guess that saves a heat.
 bool Inquiry::gap_is_explained(const std::vector<Cause*>& confirmed) const {
   double left = out_.gap->value;
   for (const Cause* cause : confirmed) left /= cause->measured->value;
   return left < kNothingLeft;
 }
 
-// What both scripts have is a cause of the gap if the first one loses more by it. Both run with the switch.
+// A suspect of both scripts is a cause of the gap if the first script loses more by it. Both run with its switch.
 void Inquiry::confirm_shared() {
   if (out_.equal || !pair() || open(/*shared=*/true).empty()) return;
   const std::vector<Cause*> confirmed = remaining();
@@ -680,7 +696,7 @@ std::vector<Cause*> Inquiry::remaining() {
   return all;
 }
 
-// Whether it says more of what a confirmed general cause says, and explains most of its gain by what is booked.
+// Whether `special` is a case of a confirmed general cause, and its booked time explains most of that gain.
 bool Inquiry::tells_more(const Cause& special) const {
   const double its_gain = -std::log1p(-std::min(0.99, *special.suspect.suspicion.booked));
   return std::ranges::any_of(out_.causes, [&](const Cause& cause) {
@@ -693,7 +709,7 @@ bool Inquiry::tells_more(const Cause& special) const {
   });
 }
 
-// Whether a named cause is that it waits for what this line makes.
+// Whether a named cause says that the script waits for the data that this line makes.
 bool Inquiry::waits_at(int64_t line) const {
   return std::ranges::any_of(out_.causes, [&](const Cause& cause) {
     return line > 0 && cause.named() && std::string(cause.suspect.rule->key) == "input" &&
@@ -701,8 +717,8 @@ bool Inquiry::waits_at(int64_t line) const {
   });
 }
 
-// What no run decided is named by the time that the observed run spent on it; a general cause only where no special one is,
-// and a place in the script only where causes leave most of the gap open.
+// Causes that no run decided are named by the time that the observed run spent on them: a general cause only if
+// no special one is named, and a place in the script only if causes leave most of the gap open.
 void Inquiry::book() {
   if (out_.equal) return;
   const auto rank = [](const Rule& rule) {
@@ -721,7 +737,7 @@ void Inquiry::book() {
       if (cause.suspect.suspicion.booked.value_or(0) < kLeastBooked) continue;
       const std::string id = mine.id;
       const bool of_waits = mine.of_place() || id == "R1" || id == "R2" ||
-                            waits_at(cause.suspect.line);  // that may say why it waits
+                            waits_at(cause.suspect.line);  // it may say why the script waits
       const double so_far = explained(/*places=*/mine.of_place(), /*waits=*/!of_waits);
       const bool left = so_far <= (mine.of_place() ? kMostOfGap : kAllOfGap) && !out_.told(cause);
       if (left || tells_more(cause)) cause.finding = Finding::kBooked;
@@ -792,7 +808,7 @@ void Inquiry::combine() {
     out_.together = confirmed[0]->measured;
     if (!pair()) return;
   }
-  std::vector<Cause*> both;  // to which the second script is put, too
+  std::vector<Cause*> both;  // causes whose switches the second script gets, too
   std::ranges::copy_if(confirmed, std::back_inserter(both), &Cause::shared);
   Differences together, residual, applied;
   std::vector<Differences> without(confirmed.size());

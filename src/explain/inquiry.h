@@ -13,7 +13,7 @@
 
 namespace bakeoff::explain {
 
-constexpr double kBusy = 0.1;  // share of the processors' time that others take, from which on it is told
+constexpr double kBusy = 0.1;  // other work's share of the processors: a larger one is said
 
 // Differences of two lanes over heats, log scale.
 class Differences {
@@ -32,14 +32,14 @@ class Differences {
   double least_ = 0, most_ = 0;  // of one round
   bool quiet_ = true;            // in all heats
   bool apart_ = true;            // all bursts are of processes of their own
-  double wild_ = 0;              // by how much a burst is rarely off, log scale
+  double wild_ = 0;              // error that a burst rarely exceeds, log scale
 };
 
-// Takes over what later heats measured of a cause that the first heat alone confirmed: their interval, where it holds up
-// the cause; a cause that they do not see again is open. Where they say too little, that of the first heat stays.
+// Judges a cause that the first heat alone confirmed by later heats. If their interval confirms it, the cause
+// takes it; if they do not see the gain again, the cause is open; if they say too little, nothing changes.
 void measure_again(Cause& cause, const Estimate& later);
 
-// One bursts less the other's, round by round: what remains is the gap of the two in each round.
+// The gap of two lanes in each round: bursts of one less those of the other.
 LaneHeat gap_of(const LaneHeat& slower, const LaneHeat& faster);
 
 class Inquiry {
@@ -69,7 +69,7 @@ class Inquiry {
   bool tells_more(const Cause& special) const;
   bool waits_at(int64_t line) const;
   void book();
-  // Gives a lane of the first script other lines, in the copy of its folder in which it runs. False: it runs in none.
+  // Changes lines of the first script for a lane, in the copy of its folder. False: it does not run in a copy.
   bool put_lines(Lane& lane, const Changes& changes) const;
   // The script with the lines of these causes changed as the answer prints it; nothing where it prints none.
   std::optional<Lane> changed_copy(const std::vector<Cause*>& causes) const;
@@ -81,23 +81,23 @@ class Inquiry {
   bool pair() const { return out_.subjects.size() > 1; }
   double alpha() const { return job_.alpha / static_cast<double>(2 + 3 * out_.causes.size()); }
   Lane lane(size_t subject, const std::string& name, Switches switches) const;
-  // `with_second`: of a first lane as it is, the other script, and lanes with a switch each; it ends once they say enough. Nothing
-  // where it found that first steps of fresh processes must be compared.
+  // `with_second`: lanes are the first script, the second, and lanes with one switch each; the heat ends as soon
+  // as they say enough. Empty: the heat found that first steps of fresh processes must be compared.
   std::vector<LaneHeat> heat(const std::vector<Lane>& lanes, bool with_second = false);
-  // From now on, as a script makes so few steps.
+  // Compares first steps of fresh processes from now on, because a script ends after `ends_after` steps.
   void compare_first_steps(int64_t ends_after);
   void compare_growing_steps();
-  // First steps of a fresh process that are compared.
+  // The number of first steps of a fresh process that are compared.
   int64_t fresh_steps(double step_s) const;
   // Rounds of a heat of these lanes, and how long a burst of each is.
   HeatOptions planned(const std::vector<Lane>& lanes) const;
-  // Says how long a heat of so few rounds takes, where that is longer than the time asked for.
+  // Tells the user if even the fewest rounds of a heat take longer than the time asked for.
   void tell_if_late(const std::vector<Lane>& lanes, const HeatOptions& options) const;
   // Whether every lane with a switch either explains much of a glaring gap, or next to nothing.
   bool says_enough(const std::vector<LaneHeat>& lanes) const;
   std::vector<size_t> open(bool shared) const;
   size_t most_tried(const std::vector<Lane>& lanes, double share) const;
-  // `share` of the time in which it has to end.
+  // It has to end within `share` of the time.
   bool one_heat(Pass& pass, int number, double share);
   bool shared_heat(Pass& pass);
   void tell_kept_compilations(const LaneHeat& plain);
@@ -124,8 +124,7 @@ class Inquiry {
   // First steps of fresh processes that are compared, where the first script's become longer; 0: they do not.
   int64_t growing_steps_ = 0;
   Differences gap_ = Differences();
-  std::optional<double> seen_once_ =
-      {};  // gap of whole runs that are observed once, from what is after their start
+  std::optional<double> seen_once_ = {};   // gap of whole runs that were observed once, without their starts
   std::vector<double> plain_losses_ = {};  // of the last run without switches
 };
 

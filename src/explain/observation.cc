@@ -1,3 +1,14 @@
+// Watching a script makes it slower, in different amounts for each way of watching, and its first steps are
+// not like later ones. So one process is watched in stretches, one after another, each in one way: lines of
+// the first two steps, rounds of loops in two more, a profiler in two, lines again in up to 300 steps, calls
+// of hooks in 20. The profiled steps stand in the record with the time of the shortest step so far.
+//
+// Nothing is known of the script before, so each stretch may find that it has ended, failed, or made no step.
+// Then what was seen so far must do: a script without steps is compared as a whole run.
+//
+// prepare() decides what is compared, by what was seen of both: steps, samples, or whole runs. It does so
+// before any heat, as a heat of the wrong kind costs all the time there is.
+
 #include "explain/observation.h"
 
 #include <fmt/format.h>
@@ -17,22 +28,22 @@ constexpr int64_t kFirstSteps = 5;
 constexpr int64_t kTracedSteps = 2;
 constexpr int64_t kObservedSteps = 300;
 constexpr double kMayGrow =
-    1.05;  // the later half of its steps over the first, from which on it is observed for longer
-constexpr int64_t kFewestCalls = 64;  // of a model that nothing trains: runners/bakeoff_observe/observer.py
+    1.05;  // a script whose later steps take longer than this many first ones is observed for longer
+constexpr int64_t kFewestCalls = 64;  // calls of an untrained model: runners/bakeoff_observe/observer.py
 constexpr double kLongestObserved = 5, kShortestObserved = 2;  // seconds
 constexpr double kShareObserved = 1.0 / 15;                    // of the budget
-constexpr double kStartSeconds = 300;                          // until the first steps are made
-constexpr int64_t kHookSteps = 20;                             // in which calls of the hooks are counted
+constexpr double kStartSeconds = 300;                          // at most, until the first steps are made
+constexpr int64_t kHookSteps = 20;  // steps in which calls of the hooks are counted
 constexpr double kHookSeconds = 2;
 constexpr int64_t kProfiledSteps = 2;
-constexpr double kLongestProfiled = 3;  // seconds, of a step that is profiled
-constexpr double kMostlyLater = 0.4;    // share of a whole run
-constexpr double kLaterGap = 0.5;       // the same, of what one script takes more than the other
-constexpr double kSomeLater = 0.15;     // share of a whole run, from which on that counts
+constexpr double kLongestProfiled = 3;  // seconds: a longer step is not profiled
+constexpr double kMostlyLater = 0.4;    // share of a whole run that is too much to leave out
+constexpr double kLaterGap = 0.5;       // the same, of the gap of the two scripts
+constexpr double kSomeLater = 0.15;     // the least share of a whole run for kLaterGap to count
 constexpr int64_t kFewestShapes = 3;    // compilations after the first steps
 constexpr double kLongestWhole = 60;    // seconds
 constexpr double kAlike = 0.01;         // relative difference of numbers of parameters
-constexpr int64_t kFewSteps = 40;       // of a script that ends, too few for bursts
+constexpr int64_t kFewSteps = 40;       // a script that ends after fewer has too few for bursts
 
 // `later` follows `report` in the same process.
 void append(Report& report, Report later) {
@@ -53,7 +64,7 @@ void append(Report& report, Report later) {
   report.cpu_ns = later.cpu_ns;
   report.peak_rss_bytes = later.peak_rss_bytes;
   report.minor_faults = later.minor_faults;
-  // The first calls of a model are as good as later ones: where a script then ends, they are all that was looked at.
+  // First calls of a model are like later ones. If the script then ends, no others were looked at.
   if (report.kind != "call" || !later.lines.empty()) {
     report.lines = std::move(later.lines);
     report.loops = std::move(later.loops);
@@ -82,14 +93,14 @@ Error no_steps(const Subject& subject, const Observed& process) {
           kFirstSteps, kFewestCalls, process.log_tail())};
 }
 
-// Whether it compiles again and again as its inputs' shapes change: padded, the same samples count as more.
+// Whether it compiles again because its inputs change shape. Padded inputs count as more samples than they are.
 bool takes_many_shapes(const Subject& s) {
   const auto found = s.facts().find("retraces");
   return s.seen.compiles >= kFewestShapes && found != s.facts().end() &&
          found->dump().find(": shape") != std::string::npos;
 }
 
-// Where the batch of one script is not known or varies, samples of the two cannot be compared.
+// If the batch of one script is not known or varies, the two cannot be compared by samples.
 void compare_by_step(std::vector<Subject>& subjects, std::vector<std::string>& notes) {
   const auto unknown =
       std::ranges::find_if(subjects, [](const Subject& s) { return s.number("batch") <= 0; });
@@ -120,7 +131,8 @@ std::string whole_note(const Subject& s, const std::string& why) {
   return fmt::format("{}: {}, so whole runs are compared, from the start of Python to the end", s.name, why);
 }
 
-// What one of two scripts needs more, before its first step or after its last, where that is much of it or most of the gap.
+// Says by how much longer one script is busy before its first step or after its last, if this is a large part of
+// its run or most of the gap. Empty: it is not.
 std::string outside_words(const std::vector<Subject>& subjects) {
   if (subjects.size() < 2) return "";
   const auto total = [](const Subject& s) { return s.profile.total_s; };
@@ -184,8 +196,8 @@ void keep_start(Subject& subject) {
   subject.start_loops = seen.loops;
 }
 
-// Steps with a profiler. They count as steps that took as long as the shortest so far, as it makes them slower, and what was
-// before moves up to what follows.
+// Profiles steps. The profiler makes them slower, so they are recorded with the time of the shortest step so far,
+// and all earlier times are moved by the rest, up to the steps that follow.
 Status profile(Observed& process, Report& seen) {
   const size_t n = seen.marks.size();
   if (seen.ended || n < 2 ||
@@ -215,7 +227,7 @@ Status profile(Observed& process, Report& seen) {
   return Done{};
 }
 
-// Steps in whose lines it is seen.
+// Runs steps and notes in which lines the script is.
 Status watch(Subject& subject, Observed& process, RunRequest asked) {
   asked.facts = true, asked.watch = Watch::kLines;
   const int64_t printed = process.log_bytes();
@@ -245,7 +257,7 @@ Result<Observed> started(const Subject& subject, const fs::path& folder, const s
   return Observed::start(spec, Switches::object());
 }
 
-// A script that came to its end without steps, or with too few, was watched as a whole.
+// A script that ended without steps, or with too few, was watched from start to end.
 void take_as_whole(Subject& subject) {
   subject.whole = true;
   subject.watched_s = subject.start_s;
@@ -254,7 +266,7 @@ void take_as_whole(Subject& subject) {
   subject.start_lines.clear();
 }
 
-// Why a step of one script is not one of the other; empty: it is.
+// Why a step of one script is not the same as one of the other; empty: it is.
 std::string unlike_words(const Subject& first, const Subject& second) {
   const auto calls = [](const Subject& s) { return s.seen.kind == "call"; };
   const auto differ = [&](double a, double b) { return std::abs(a - b) > kAlike * std::max(a, b); };
@@ -275,7 +287,7 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
     TRY(Report counted, process.run({.steps = kTracedSteps, .seconds = observed_s, .watch = Watch::kRounds}));
     append(subject.seen, std::move(counted));
   }
-  if (!subject.seen.ended && subject.seen.steps() < kFirstSteps) {  // of long steps fewer
+  if (!subject.seen.ended && subject.seen.steps() < kFirstSteps) {  // fewer if steps are long
     TRY(Report more,
         process.run({.steps = kFirstSteps - subject.seen.steps(), .seconds = observed_s, .facts = true}));
     append(subject.seen, std::move(more));

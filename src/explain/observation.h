@@ -12,17 +12,17 @@
 namespace bakeoff::explain {
 
 // Runs the script for some hundred steps or seconds, and fills in what was seen of it. `folder`: for its log.
-// `budget_s`: of all that the caller does; its steps are watched for a fifteenth of that, 2 to 8 s.
+// `budget_s`: seconds of the whole answer; steps are watched for a fifteenth of it, but 2 to 5 s.
 Status observe(Subject& subject, const std::filesystem::path& folder, double budget_s);
 
-// Where a step is a call of a model in one of two scripts alone, or of different models, or where most of the time comes after
-// the last step and nobody looked, both scripts are observed from start to end, if they end within a minute, and whole runs are
-// compared.
+// Observes both scripts again from start to end, so that whole runs are compared, if their steps are unlike (a step
+// is a call of a model in only one of them, or of another model) or if most of the time comes after the last step,
+// where nothing was watched. Scripts that take longer than a minute are left as they are.
 Status observe_whole(std::vector<Subject>& subjects, const std::filesystem::path& folder);
 
-// What scripts need for a comparison: whole runs of scripts that make few steps; of two, the slower one comes
-// first, by what was observed, steps are compared where the samples of one are not known, and each knows the
-// facts of the other. `notes` tells of it.
+// Decides what is compared, by what was observed: whole runs if a script makes few steps, steps if the samples of
+// one script are not known, else samples. The slower of two scripts comes first, and each learns the facts of the
+// other. `notes` gets the reasons.
 void prepare(std::vector<Subject>& subjects, std::vector<std::string>& notes);
 
 }  // namespace bakeoff::explain

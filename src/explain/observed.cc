@@ -1,3 +1,14 @@
+// The script has to run as it would without us: from its own folder, or a copy of it, with its own
+// PYTHONPATH, arguments and variables. Hooks are put in by a sitecustomize that Python loads first
+// (bakeoff_observe/site), which gives the script back the PYTHONPATH that it would have had.
+//
+// Compilers keep files in caches whose place may depend on the temporary folder, which here is new for each
+// process. They get a folder that stays, or each run of a lane would compile again.
+//
+// The report comes from a process in which anything may have happened, so it is parsed as a whole: whatever
+// does not fit is "garbage", with its beginning, and never a crash. An exit code is asked for even after a
+// report, since sys.exit() is no exception that hooks could see.
+
 #include "explain/observed.h"
 
 #include <fmt/format.h>

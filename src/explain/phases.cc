@@ -1,3 +1,13 @@
+// A report has the time at which each step ended, how long it waited for data, which steps begin an epoch and
+// what was imported. Phases are made of these alone, so that they add up to the whole run whatever the script
+// does. A typical step is the median; what a step takes beyond that is warm-up in the first three steps, the
+// start of an epoch in the step that begins one, and else belongs to the steps.
+//
+// Two kinds of scripts break this. Where the framework computes behind the loop, a step ends when it is asked
+// for, and marks say too little until a queue is full: the mean until all is done counts instead
+// (mean_of_queued). Where steps become longer from step to step, there is no typical one: step_trend() tells
+// the caller, who then compares the same steps of both scripts.
+
 #include "explain/phases.h"
 
 #include <algorithm>
@@ -10,14 +20,14 @@
 namespace bakeoff::explain {
 namespace {
 
-constexpr double kQueued = 3;        // mean time of a step over its median, from which on steps are queued
-constexpr int64_t kTrendSteps = 40;  // at least, of which a trend is told
-constexpr double kFromThird = 1.15;  // by which a third of the steps takes longer than the one before
-constexpr double kGrown = 1.5;       // the last step over the first
+constexpr double kQueued = 3;        // steps are queued if their mean is more than this above their median
+constexpr int64_t kTrendSteps = 40;  // fewest steps that show a trend
+constexpr double kFromThird = 1.15;  // each third of the steps over the one before, at least
+constexpr double kGrown = 1.5;       // the last step over the first, at least
 constexpr double kSurely = 2.33;     // standard errors: 99%
 constexpr size_t kWarmUp = 3;        // steps that may compile, allocate and tune themselves
-constexpr double kLong = 8;          // a step over the median one, from which on it is no step like others
-constexpr double kLongShare = 0.15, kOneLongShare = 0.3;  // of the time, that several or one of them take
+constexpr double kLong = 8;          // a step that takes longer than this many medians is unlike the others
+constexpr double kLongShare = 0.15, kOneLongShare = 0.3;  // least share of the time: several, one
 
 double seconds(int64_t ns) { return static_cast<double>(ns) / static_cast<double>(kSecond); }
 
@@ -32,8 +42,8 @@ int64_t union_of(std::vector<Report::Import> imports) {
   return total;
 }
 
-// A step of a framework that computes behind the loop ends when it is asked for, not when it is done: then what
-// counts is the mean time of a step until all are done, without waits and starts of epochs. 0: it does not.
+// If the framework computes behind the loop, a step ends when it is asked for, not when it is done. The mean time
+// of a step until all are done, without waits and starts of epochs; 0 if steps are not queued.
 double mean_of_queued(const Report& report) {
   const std::vector<int64_t>& marks = report.marks;
   const std::set<int64_t> begins(report.epochs.begin(), report.epochs.end());
@@ -71,7 +81,7 @@ std::optional<StepTrend> grown(std::vector<Numbered> steps) {
   const auto n = static_cast<double>(steps.size());
   double x = 0, y = 0, xx = 0, xy = 0, yy = 0;
   for (Numbered& one : steps) {
-    one.seconds = std::min(one.seconds, 2 * thirds[2]);  // a step that something else held up
+    one.seconds = std::min(one.seconds, 2 * thirds[2]);  // something else held this step up
     x += one.number / n;
     y += one.seconds / n;
   }
@@ -104,7 +114,7 @@ void find_period(const std::vector<double>& steps, Profile& profile) {
     lengths.push_back(static_cast<double>(i - last));
     last = i;
   }
-  if (lengths.size() > 1) lengths.erase(lengths.begin());  // of which the begin is not known
+  if (lengths.size() > 1) lengths.erase(lengths.begin());  // it began before the first step
   if (lengths.empty() || long_s < (first == last ? kOneLongShare : kLongShare) * all_s) return;
   const double length = stats::median(lengths);
   if (length < 2) return;
@@ -130,7 +140,7 @@ Profile profile_of_run(const Report& report) {
 
 std::optional<StepTrend> step_trend(const Report& report) {
   const std::vector<int64_t>& marks = report.marks;
-  // Steps that are only asked for take longer once a queue is full.
+  // Queued steps take longer once the queue is full.
   if (static_cast<int64_t>(marks.size()) < kTrendSteps || mean_of_queued(report) > 0) return std::nullopt;
   const std::set<int64_t> compiles(report.compile_steps.begin(), report.compile_steps.end());
   std::vector<Numbered> all, of_epochs;

@@ -1,3 +1,16 @@
+// Scripts are compared by the sample, because two scripts may have other batches, other numbers of steps and
+// other epochs. So nearly every number here has a unit that depends on the script: seconds of a sample; of a
+// step where the batch is not known (by_step); of the whole run where the script makes few steps (whole).
+// mean_s() and looked_at_s() say which, and a rule that divides one time by another must take both in the
+// same unit.
+//
+// The hooks of one framework also see what another one does that trains on it (Keras on torch), so the facts
+// may name several; trained_by() says which of them is the script's.
+//
+// What a difference of the two texts costs is found from looks at the stack. A line that was seen longer than
+// in the other script runs names that are defined elsewhere, so its time goes to the differences that it can
+// reach (runs() in differences.h), nearest first. Own lines win over lines that only lead there.
+
 #include "explain/subject.h"
 
 #include <fmt/format.h>
@@ -16,7 +29,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Share of a step, from which on a pipeline that works beside it is what it waits for.
+// A pipeline that works for a larger share of a step is what the step waits for.
 constexpr double kBinds = 0.6;
 
 constexpr size_t kLargestFile = 1 << 20;  // bytes
@@ -49,7 +62,7 @@ std::string trained_by(const Json& facts) {
   return name.empty() ? first([](const Json&) { return true; }) : name;
 }
 
-// Where the other script has a condition and this one has none (`if step % 100 == 0:`): lines that stand behind it there.
+// If only the other script has a condition here (`if step % 100 == 0:`): the lines below the condition there.
 std::set<std::string> guarded_lines(const Difference& text, const Source& other) {
   std::set<std::string> all;
   if (!text.mine.empty() || text.other.empty()) return all;
@@ -68,7 +81,7 @@ std::set<std::string> guarded_lines(const Difference& text, const Source& other)
   return all;
 }
 
-// Its own lines, where these were seen for longer than lines that run them by their names.
+// Takes the difference's own lines, if the script was seen in them for longer than in lines that call them.
 void take_own_lines(const Subject& s, const std::vector<LineTime>& lines, CodeTime& code) {
   const std::set<std::string> guarded = guarded_lines(code.text, s.other_source);
   double own_s = 0, most_s = 0;

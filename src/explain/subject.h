@@ -67,39 +67,39 @@ struct Subject {
   bool other_grows = false;         // its steps become longer, too
   Source other_source = {};         // its text
   std::vector<CodeTime> code = {};  // code_times of the two
-  // By which this script becomes the other one (differences.h); none where they use different frameworks.
+  // Changes that make this script the other one (differences.h); empty if they use different frameworks.
   std::vector<Changes> exchanges = {};
 
   // The framework that trains: the one that reports parameters, else the first.
   std::string framework() const;
   // Whether it trains with this framework, in any of its generations, or on it; "" is any.
   bool uses(const std::string& wanted) const;
-  // Its facts; an empty object if it has none.
+  // Facts that the hooks of its framework reported; an empty object without any.
   const nlohmann::json& facts() const;
   double number(const char* fact, double otherwise = 0) const;
   std::string text(const char* fact) const;
   bool flag(const char* fact) const;
-  // It came to its end without steps, or is compared with such a script: nothing is known per step.
+  // No steps were seen of it, or of the script that it is compared with: nothing is known per step.
   bool stepless() const { return profile.steps == 0; }
-  // Samples of one counted step; 1 where the batch is not known. By step: training steps of it.
+  // Samples of one counted step, 1 if the batch is not known; if by_step, its training steps.
   double samples() const;
   double step_with_waits_s() const;
-  // Share of its steps that they wait for data, or that a pipeline which a graph reads needs for as many batches.
+  // Share of its steps in which they wait for data, or for which a pipeline inside a graph works.
   double input_share() const;
-  // Mean time of a sample, or step, with the starts of epochs; of a whole run what compared_s() says. Seconds.
+  // Mean seconds of a sample, or of a step, with the starts of epochs; of a whole run compared_s().
   double mean_s() const;
-  // Time that looks at its stack are shares of, in s of what is compared.
+  // Seconds of what is compared during which its stack was looked at: shares of looks are shares of these.
   double looked_at_s() const;
   // Time that is compared, s: of a sample, of a training step or of a whole run.
   double compared_s() const;
 };
 
-// A script by its file, with the text of that; no file: a module that is not here. `spec` has the interpreter, the
-// runner and the working directory; arguments are left to the caller. Error: the file cannot be read.
+// A script from its file. Without a file it is a module that was not found here. `spec` has the interpreter, the
+// runner and the working directory; the caller adds arguments. Error: the file cannot be read.
 Result<Subject> subject_of_file(const std::filesystem::path& file, ScriptSpec spec);
 
-// By how much longer each phase takes in the first script, s of what is compared: of a whole run all phases; of a
-// sample or step those that come with every step, from the observed runs.
+// By how many seconds each phase is longer in the first script, in the observed runs: all phases of a whole run;
+// of a sample or step, the phases that come with every step.
 std::vector<Phase> gap_by_phase(const Subject& first, const Subject& second);
 
 // Adds the files that it was seen to import to its source; unreadable files are left out.
@@ -110,7 +110,7 @@ std::string trimmed_line(const Subject& s, int64_t line);
 std::string place_of(const Subject& s, int64_t line);
 
 std::vector<LineTime> line_times(const Subject& s);
-// By how much longer a line takes than the same line of the other script, s of what is compared.
+// By how many seconds a line takes longer than the same line of the other script, of what is compared.
 double more_of_line(const Subject& s, const LineTime& line);
 // Of a script that knows its other_source and other_lines.
 std::vector<CodeTime> code_times(const Subject& s);

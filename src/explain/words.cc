@@ -1,3 +1,8 @@
+// Terminal, page, JSON and progress must say the same of a finding, so whatever is a judgement is worded here
+// once: when a gap may be called real, when "about" stands before a number that has no interval, what is said
+// where nothing is certain. The words follow Finding and the intervals alone. A number that no heat bounds is
+// never shown with an interval, and a booked cause is never called confirmed.
+
 #include "explain/words.h"
 
 #include <fmt/format.h>
@@ -13,15 +18,15 @@ namespace bakeoff::explain {
 using table::significant;
 
 namespace {
-constexpr double kHotShare = 0.05;  // of the looks at a stack, from which on a line is shown
+constexpr double kHotShare = 0.05;  // least share of the looks at a stack for a line to be shown
 constexpr size_t kMostHotLines = 5;
 constexpr size_t kMostHotOps = 6;
 constexpr size_t kMostDiffering = 24;  // lines of both scripts that are shown
-constexpr double kToldAccount = 0.02;  // of all looks, from which on an account of a loop is told
+constexpr double kToldAccount = 0.02;  // least share of all looks for an account of a loop to be shown
 constexpr int kLongLine = 80;          // columns
-constexpr double kSomeLeft = 1.02;     // of a gap, from which on it is told
-constexpr double kTold = 0.02;         // share of the gap, from which on a phase is told
-constexpr double kLater = 1;           // s, by which a start is longer, from which on it is told
+constexpr double kSomeLeft = 1.02;     // a larger rest of a gap is said
+constexpr double kTold = 0.02;         // least share of the gap for a phase to be named
+constexpr double kLater = 1;           // s: a start that becomes longer by more is said
 
 // Accounts of runners/bakeoff_observe/accounts.py.
 const std::pair<const char*, const char*> kAccounts[] = {
@@ -144,7 +149,7 @@ std::string gain_words(const Explanation& e, const Cause& c) {
                        std::floor(100 * *c.suspect.suspicion.booked), e.subjects[0].whole ? "its" : "their",
                        c.reason.empty() ? "" : "; no run confirms it: " + c.reason);
   std::string text;
-  // What was booked may be a part of what goes with the change.
+  // The change may save more than was booked.
   if (c.suspect.suspicion.most && c.measured->low <= *c.suspect.suspicion.most)
     text = fmt::format("at most {}; ", significant(*c.suspect.suspicion.most, 3));
   if (c.first) text += fmt::format("first heat {}; ", significant(c.first->value, 3));

@@ -1,3 +1,12 @@
+// A command that waits for a fleet is not the fleet: it may be killed, another one may wait for the same run,
+// and blocks go on without either. So it keeps no state of its own. It submits if it gets the lock, asks
+// where the blocks are until none waits or runs, and submits again; all that it needs is in the folder.
+//
+// An engine that does not answer is the usual case on a cluster whose controller restarts, and ends nothing
+// until 30 questions in a row were left open. Ctrl-C ends the waiting of `collect`, but cancels the jobs of a
+// suite or search, whose next race would never come; as commands end at once while a signal is pending, it is
+// set aside until they have run.
+
 #include "fleet/races.h"
 
 #include <fmt/format.h>

@@ -18,14 +18,14 @@ struct Wait {
   double poll_s = 10;                                 // between two questions to the engine
   std::function<bool()> over = [] { return false; };  // no further wave is planned
 };
-// Until nothing is left to submit, or Ctrl-C: the blocks go on without us. Another process may wait, too. Errors: those
-// of submit(); or the engine has not answered for long.
+// Submits and waits until nothing is left to submit, or until Ctrl-C, after which the blocks go on. Other processes
+// may wait for the same run. Errors: those of submit(); the engine has not answered for long.
 Status see_through(const Board& board, const Engine& engine, const Interpreters& interpreters,
                    const Wait& wait);
 
-// What was done, in a line each.
+// One line for each thing that was done.
 std::vector<std::string> told(const Submitted& submitted);
-// What a reader has to know of the merged blocks, in a line each: damaged, given up, kept apart.
+// One line for each block or node that is damaged, given up or kept apart.
 std::vector<std::string> told(const Merged& merged);
 
 // How a command wants its races spread.
@@ -35,7 +35,7 @@ struct Spread {
   double poll_s = 10;
 };
 
-// Error: what races would need lies outside the shared folder, or the engine refuses: asked before there is a run.
+// Called before there is a run. Error: files that races need lie outside the shared folder, or the engine refuses.
 // `folder`: where the runs will be.
 Status check_spread(const Spread& spread, const std::filesystem::path& folder);
 

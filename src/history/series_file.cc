@@ -1,3 +1,12 @@
+// Files of other programs have no rules, so columns are guessed by their names and by what their cells are
+// like. A column of texts that come again and again tells series apart (apart()); a column of few whole
+// numbers is a setting, such as a batch size, and no time (Kind::setting); a name that ends in "per_second"
+// or "fps" is a rate, whose inverse is a time. Each guess is a note for the user, as a wrong one still gives
+// a plausible series. What the user states is never guessed over.
+//
+// A file of pairs (columns `pair` and `side`) has more to say than two series, because each pair was measured
+// together: its ratio is taken pair by pair.
+
 #include "history/series_file.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,16 @@
+// Weights of a fresh model hide mistakes: biases are 0 and scales 1, so an import that forgets them gives
+// equal outputs. Outputs are therefore compared twice, with the model's own weights and with weights that are
+// moved away from such values (moved). And two batches of different sizes are used, since a model may have
+// one size built in.
+//
+// Gradients are compared through a projection. The loss becomes the sum of (prediction - target)^2 with a
+// target such that the gradient of the prediction is a random r: so gradients of any model can be compared,
+// whatever its own loss is. They are read one at a time, because together they are as large as the model, and
+// the origin keeps its own meanwhile.
+//
+// If anything differs, both sides are compared value by value, to name the first that does with its line in
+// the user's source.
+
 #include "import/import_proof.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,11 @@
+// A table of formulas. Op table, referee, emitters and random cases are made from its rows. The referee
+// computes a row's formula for any input, so exponentials must not overflow (logistic, log_1p_exp), and NaN
+// must stay NaN.
+//
+// `kinks` are the inputs at which a derivative jumps. A framework that is right may round an input to the
+// other side, so the proof asks there what both sides would give (referee/eval_options.h). A kink that is
+// missing here makes correct contenders fail, now and then.
+
 #include "ir/elementwise.h"
 
 #include <algorithm>

@@ -1,3 +1,13 @@
+// One function for each op: it checks the types of its inputs and the shapes of its parameters, and returns
+// the type of its output. The verifier calls them, and nothing behind it checks again: referee, costs and
+// emitters index arrays by these shapes. A rule that accepts too much is a crash or a wrong gradient
+// elsewhere, with no message.
+//
+// So an op is as narrow as the narrowest framework that must run it: a pool's padding is at most half its
+// kernel (torch), labels to ignore are numbers that float32 holds exactly (Keras keeps targets in it). Rows
+// of a batch are a symbol, N, that stays axis 0; so one workload serves any batch size, and the proofs can
+// take fewer rows than the race does.
+
 #include "ir/op_shapes.h"
 
 #include <fmt/format.h>

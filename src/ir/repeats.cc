@@ -1,3 +1,13 @@
+// Blocks are found by names and not by comparing the graph. An importer names values and parameters after the
+// modules they come from, so a run of nodes below one path is what the author wrote as one module, and a
+// block of the text reads like that module. A search for equal subgraphs would find larger and stranger ones,
+// whose names no reader knows.
+//
+// Two runs are compared as text: with the path taken away and values from outside numbered in the order of
+// first use, runs that repeat each other have the same text (text_of). Groups that save most lines are taken
+// first, and a node that is in a block is in no other one. So blocks do not nest, which keeps the parser
+// simple.
+
 #include "ir/repeats.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,13 @@
+// A recursive descent parser without a lexer. Names, numbers and attributes are made of the same letters
+// ("fc1.weight", "1e-5", "half_pixel"), so word() reads letters and the caller says what they are. Line
+// breaks count in two places only: attributes and values end with their line.
+//
+// A block is a macro. Its text is kept as a position, and every call reads it anew with the path of the call
+// before its names. So a workload has no blocks, and nothing behind the parser knows them; dump() finds the
+// repeats again (ir/repeats.h).
+//
+// The verifier knows no lines. Its messages begin with the node's text, by which place_of() finds the line.
+
 #include "ir/text.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,18 @@
+// Most of a proof is importing a framework and compiling, on one processor, and nothing in it is timed. So
+// two contenders are proven at a time, and the referee's float32 part, which takes longest, is computed
+// beside their float64 proofs. Only the first step of a process whose compilation cache is empty is a time
+// that is kept: such contenders (keeps_compilations) go on alone at the end.
+//
+// A race can start when two contenders of one precision are proven, so the first portion takes the shortest
+// proofs and waits rather than begin one that those under way may make needless (take). A stage that the
+// budget cut short says nothing of a contender: it is not recorded, and proven later.
+//
+// A script must not see whether it is proven or timed: its worker has the environment of the race, a file for
+// step marks included.
+//
+// Large networks are proven in float64 on fewer rows than a batch. A script that fails there is proven again
+// on its own batch, which decides: it may be written for that batch alone.
+
 #include "parity/gate.h"
 
 #include <algorithm>

@@ -1,3 +1,13 @@
+// A run directory must be enough to repeat and to resume a run, so a plan is made in two halves. write_all()
+// and plan_in() put everything that a race depends on into the folder: recipe, workload, data, weights,
+// scripts, their hashes, controls. assemble() makes lanes from that folder and from what this machine has
+// now. reopen_plan() writes none of these files again: it checks them, looks for environments and compilers
+// again, because they may have been installed since, and calls assemble().
+//
+// A contender that cannot start (no environment, no compiler, an op that its framework lacks) is a lane with
+// a failure, not an error of the plan. An error of the plan removes what it has written, so that the next
+// attempt finds the folder as it was.
+
 #include "plan/plan.h"
 
 #include <fmt/format.h>

@@ -50,16 +50,16 @@ struct Sizes {
 };
 struct Variation {
   Sizes sizes = {};
-  bool one_device = false;  // of a contender on several: settings of several devices are left out
-  std::string tag = {};     // of a script of the same sizes: "train_torch_TAG.py"
+  bool one_device = false;  // a contender on several devices runs on one, without the settings of several
+  std::string tag = {};     // for a script of the same sizes: "train_torch_TAG.py"
 };
 Lane lane_at(const Plan& plan, size_t lane, const Variation& how, const Progress& progress);
 Lane lane_at_batch(const Plan& plan, size_t lane, int64_t batch, const Progress& progress);
 
 // The run's initial weights, with which all contenders of the equalised track start.
 std::filesystem::path initial_weights(const Plan& plan);
-// What a worker of a contender builds in the race: the recipe's own step, from these weights; as-is from its framework's
-// own. A contender of another run has that run's data and weights.
+// What a contender's worker builds in the race: the recipe's own step, from these weights; in the as-is track from
+// weights of its framework. A contender of another run has that run's data and weights.
 Build build_of(const Plan& plan, const ContenderStart& entry);
 
 // Variables set for every worker, independent of its controls: quiet logs; no TF32 in the equalised track.

@@ -1,3 +1,13 @@
+// A contender may be written to win: it can save work in timed bursts, answer before its work is done, or
+// compute the steps in advance. What a member does between its start and its end is arranged so that this
+// does not pay.
+//
+// Before each burst the initial weights are restored and slightly changed (a nudge), so results that were
+// kept are wrong. Whether the referee repeats a burst is drawn when it is over, from the system's randomness:
+// a seed of the recipe could be predicted. The steps before the clock starts are one more at random. A worker
+// is frozen between its bursts, so it cannot work while others are timed, and its script is put back if it
+// was changed on disk. Whatever fails ends in the trial, not as an error: the others race on.
+
 #include "race/heat_member.h"
 
 #include <fmt/format.h>

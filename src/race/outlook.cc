@@ -1,3 +1,13 @@
+// A user who is told "not decided yet" wants to know whether waiting helps. The answer is computed from the
+// records alone, so that a report says next week what the progress line said during the race.
+//
+// It does not extrapolate the past speed of the race. It takes the next heat from the planner that the race
+// itself would ask: who takes part and how many rounds a heat has change as contenders leave. stats/outlook.h
+// then says how many such heats decide at the noise seen so far. Heats take longer by the calendar than the
+// sum of their bursts; overhead() measures by how much. Where the rest is long, the gap is mostly too small
+// for the noise, and a wider margin is the better advice: the first one that takes at most half an hour is
+// offered.
+
 #include "race/outlook.h"
 
 #include <fmt/format.h>
@@ -26,7 +36,7 @@ std::optional<std::time_t> seconds_of(const std::string& utc) {
 // How many times as long a heat takes by the calendar as its starts and bursts together: the host is read, members
 // end, bursts are audited. The median of the heats that another one followed; a resumed run has gaps.
 double overhead(const std::vector<Trial>& trials) {
-  constexpr double kUsual = 1.15, kMost = 3, kTelling = 3;  // kTelling: seconds, as stamps are whole ones
+  constexpr double kUsual = 1.15, kMost = 3, kTelling = 3;  // kTelling: seconds; stamps have whole seconds
   struct Taken {
     std::time_t began = 0;
     double counted_s = 0;
@@ -147,7 +157,7 @@ std::optional<Outlook> outlook(const recipe::Recipe& recipe, const std::vector<T
                .states = contender_states(trials, {}, contenders, recipe.margin)};
   look.options.ranking.alpha = alpha;
   look.options.ranking.about =
-      stats::About::kTheseNodes;  // which further heats decide; of others further nodes may
+      stats::About::kTheseNodes;  // further heats decide about these; about others only further nodes do
   look.race = stats::race_state(look.table, look.options.ranking);
   const std::vector<size_t> open = look.open();
   if (!look.race.leader || open.empty()) return std::nullopt;

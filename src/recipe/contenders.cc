@@ -1,3 +1,13 @@
+// A contender is a table with lists, and stands for all combinations of their values: so one line can be 12
+// contenders, and two lines can be the same one twice, which is an error. Settings of a framework, which
+// change the emitted source, and controls, which every contender may state and which change only its process,
+// are crossed apart.
+//
+// A script of the user's own has no framework in its text but its imports. One framework may import another
+// besides (Keras its backend), so the framework is the first import that no other one that was found explains
+// (imports_besides). In a recorded run such a script is not read again: it may say something else by now, and
+// the record knows its contender.
+
 #include "recipe/contenders.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,11 @@
+// A key is described once, here, and parser, errors, `bakeoff recipe --schema`, `bakeoff help` and
+// docs/recipe.md are made of it. So a doc string has two readers: one who looks at a table of all keys, and
+// one who has made a mistake in this one. It says what a value does, in which scenario or kind it counts, and
+// what the default means; ranges, words and types stand in the row's own fields and are not repeated.
+//
+// A row only bounds one value. What depends on several keys is checked where they are read together
+// (updates.cc, recipe.cc), with the line of the key that is wrong.
+
 #include "recipe/schema.h"
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// What surrounds an update: the schedule of the learning rate, clipping, accumulation, averages, parameters
+// without decay. Such keys are the ones that are most easily stated without effect, as `final` under a
+// constant schedule or `no_decay` without decay. A recipe that states something must mean it, so each of
+// these is an error with its line, and never ignored.
+//
+// Accumulation promises the same mathematics as the whole batch. That holds only where the loss is a mean
+// over rows and no op looks across them: check_accumulation() refuses the others.
+
 #include "recipe/updates.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,15 @@
+// One sweep forward and one backward over the nodes, which stand in an order that computes. Gradients are
+// added where a value is read, so a value's gradient is complete when backward comes to its own node. Nodes
+// below which nothing is trained are left out.
+//
+// Numbers in float64 need twice the memory that a framework needs. So without gradients a value is freed
+// after its last reader, with gradients after its node's backward. A gradient of a parameter is complete at
+// the first node that reads it, and is handed over there (take_gradient) instead of being kept.
+//
+// round_to_float32 is no computation in float32. It rounds each value once when it is complete, which is
+// about what any computation in float32 loses at least; proofs take the distance that it makes as what
+// rounding explains.
+
 #include "referee/evaluate.h"
 
 #include <fmt/format.h>

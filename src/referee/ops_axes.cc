@@ -1,4 +1,14 @@
 // Ops along axes: reductions, slices, repetition, the matrix product.
+//
+// Most of them are one walk over the input with the strides of the output, in which an axis that goes has the
+// stride 0 (kept_strides); backward is the same walk with the two sides exchanged. So sum, mean, slice, flip
+// and expand have no index arithmetic of their own.
+//
+// Ops that choose an element (max, argmax) are not continuous: two elements that are equal but for rounding
+// may be chosen differently by a framework that is right. c.edge() is the distance below which elements count
+// as equal, and options.edges says which of them to choose; the proof runs the referee both ways and takes
+// the difference as what rounding explains. A place that does not exist gives NaN here: frameworks differ
+// about it, so no proof may pass on it.
 
 #include <algorithm>
 #include <cmath>
@@ -342,7 +352,8 @@ void take_backward(const NodeContext& c, const Tensor&, const Tensor& grad, cons
   });
 }
 
-// visit(e, v): row e of what lies at places, and row v of what has them all; -1 where the place does not exist.
+// visit(e, v): row e of the tensor with an element for each place, and the row v of `whole` that place names; -1 if
+// there is no such row.
 template <typename Visit>
 void each_placed(const NodeContext& c, const Tensor& whole, const Visit& visit) {
   const IntTensor& places = c.integers(1);

@@ -1,4 +1,12 @@
 // Batch and layer normalisation, softmax, local response normalisation.
+//
+// Means and variances are taken in two passes, because the difference of the mean square and the squared mean
+// loses all digits where the mean is large. Sums are float64, except where the referee imitates float32
+// (round_to_float32): there they are made as a framework makes them, one element after the other, since this
+// loses much more than one rounding.
+//
+// Some frameworks keep the unbiased variance, others the biased one. Both are computed (running.biased,
+// running.unbiased), and a contender is compared with its own.
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,14 @@
 // Attention, LSTM, GRU and position embedding.
+//
+// Loops over elements would take minutes for a network of some size, so these are matrix products
+// (referee/gemm.h) over offset tables. A head of attention is a matrix inside N,T,heads,D whose rows lie
+// `heads * D` apart, and no copy is made of it. All inputs of an LSTM meet weight_ih in one product before
+// the recurrence begins; a step then needs only the product with weight_hh, over rows of several sequences at
+// a time.
+//
+// Threads share rows of the batch, or blocks of a gradient's rows, so each place is written by one thread and
+// sums have one order: the referee's numbers must not depend on the number of threads. Heads that share keys
+// (grouped heads) are one piece for that reason.
 
 #include <algorithm>
 #include <cmath>
@@ -130,8 +140,8 @@ AnyTensor attention(const NodeContext& c) {
   return y;
 }
 
-// With weights P, of which dropout keeps M P, and output gradient G: dv = (M P)^T G, dP = M G v^T, dS = P (dP - sum dP P) / sqrt D, dq = dS k,
-// dk = dS^T q.
+// With weights P, of which dropout keeps M P, and output gradient G: dv = (M P)^T G, dP = M G v^T,
+// dS = P (dP - sum dP P) / sqrt D, dq = dS k, dk = dS^T q.
 void attention_backward(const NodeContext& c, const Tensor&, const Tensor& grad, const Gradients& to) {
   const Heads h(c);
   h.each(c, [&](int64_t row, int64_t head, int64_t piece) {

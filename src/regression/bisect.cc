@@ -1,3 +1,16 @@
+// Binary search with answers that may be wrong: each probe is a race of a few heats, and noise decides some
+// of them. stats/bisection.h keeps a probability for each version and says which one to probe next; here are
+// the races, the time and the records.
+//
+// Three parts share the budget. First the good version races against the bad one: without a gap there is
+// nothing to find, and the size of the gap says how many heats a probe needs. Then probes, each against the
+// good version, never against times of another hour. At last what was found races against its parent, for
+// which a quarter of the time is kept: a probability is no proof, a race is.
+//
+// A version that cannot be built or raced is skipped and kept as such; one for which the time was too short
+// is not, or a continued search would believe that it had failed. Every probe is written down before the next
+// begins.
+
 #include "regression/bisect.h"
 
 #include <fmt/format.h>

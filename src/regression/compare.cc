@@ -1,3 +1,12 @@
+// Two finished runs were never paired: between them the machine may have changed its clock, its temperature
+// or its neighbours, and nothing in the records can take that out. So the comparison first lists all that
+// differs, and its ratio is worded as what it is: heats of one time against heats of another (Welch's
+// interval, which needs no equal variances). It has an interval only where work and machine are the same, and
+// no ratio at all between two machines: there the rankings stand side by side.
+//
+// What would decide it is a race of both versions. gate_command() writes that command, as far as the records
+// tell which versions these were.
+
 #include "regression/compare.h"
 
 #include <fmt/format.h>

@@ -33,8 +33,8 @@ struct ComparedRow {
   std::string contender = {};
   double first_ms = 0, second_ms = 0;  // medians over the heats
   Place first = {}, second = {};
-  // second / first; only of one machine: times of two machines were never paired. Its interval (99%, from the heats of both) takes for granted that the machine was in the same state
-  // in both runs; infinite where the runs had another machine, other work or too few heats.
+  // second / first, if both are of one machine. The interval (99%, from the heats of both) assumes that the machine
+  // was in the same state in both runs; it is infinite if their work differs or heats are too few.
   std::optional<Estimate> ratio = {};
 };
 

@@ -1,3 +1,15 @@
+// Two versions of a contender must be in one heat, or the difference of two times is that of two states of
+// the machine. But versions are two recipes with data, weights and environments of their own, and a heat
+// takes one plan. So each side is planned and proven in its own folder, and then lanes of both are put into
+// one plan, base and head of each contender next to each other; a lane brings its data and weights along.
+//
+// Both are proven against their own recipe's referee: a version that is faster because it computes something
+// else is no improvement. Contenders of one side alone are left out with a note, and so are those that the
+// budget left no time to prove.
+//
+// Heats with several contenders save starts but keep twice as many workers alive, so heat() splits them by
+// the time that is left.
+
 #include "regression/recipe_pair.h"
 
 #include <fmt/format.h>

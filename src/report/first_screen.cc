@@ -1,3 +1,13 @@
+// Most readers look at a report for ten seconds. What they take with them must be true: so these words are
+// chosen from the verdict alone (summary/standing.h), never from the order of the times. "A is fastest" needs
+// a decided race; contenders that are not decided are all named, or counted; a leader that an unsteady
+// contender beat is no winner.
+//
+// The order of the questions in answer() is the order of what can go wrong: nothing was timed, nothing could
+// be ranked, the machine was busy, a contender had no heat yet, a faster one never became steady. Each takes
+// the word from those behind it. The doubts below the list say the same in figures: was the work equal, was
+// the machine quiet, is it decided, and what to run if not.
+
 #include "report/first_screen.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,11 @@
+// The page's markup is in templates/page.html, and here are only its values, by the names that the template
+// has. The template escapes a value where it writes {{name}}. Where it writes {{{name}}} the value is markup,
+// and its parts must have been escaped here, by escape_markup, code_markup or breakable. Everything in a
+// record may come from a file that somebody else wrote, so a text that is put there unescaped is a hole.
+//
+// A page has room for about 14 columns. The ranking keeps those of the highest priority (fold); others move
+// to the table of what a step used, and what does not fit there either is listed by name.
+
 #include "report/html_view.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,14 @@
+// A figure that stands in five formats is written five times, and one of them is soon wrong. So each quantity
+// is one entry here: its place in the JSON (the key), its columns in the CSV, its title and meaning for
+// readers, and the function that reads it from a row. All formats are made from this list, and self_check.cc
+// holds them against each other.
+//
+// Two kinds of rows have less than the others, and an entry must say so. A row that is not ranked was
+// compared with nothing (if_ranked). A row that was not timed, because it looked hopeless, has only a bound
+// (if_timed, bounded): shown as a value it would be a false figure.
+//
+// Priorities say what goes where a terminal or page is narrow: the largest number first, 0 never.
+
 #include "report/ranking.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,11 @@
+// Reads a report as its reader does, from the text alone, so it must not share code with what wrote it: a
+// column that is shifted in the layout would be shifted here too. Tables of a terminal are found by their
+// shape: a line below which a rule stands is a head, and columns are where two spaces run through all lines.
+// The HTML reader knows only what templates/ hold, and takes each tag by its name.
+//
+// It never fails. What it cannot read as a table is lines, and self_check.cc then finds a table that is
+// missing.
+
 #include "report/read_back.h"
 
 #include <algorithm>

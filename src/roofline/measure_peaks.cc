@@ -1,3 +1,13 @@
+// The peak of a processor is not in any register: clocks change with the load, and vector units lower them.
+// So it is measured, by a loop of fused multiply-adds for every instruction set and type that the processor
+// has. The best of many short windows counts, since other work can only make a window slower; the clock is
+// read right after a burst, before the processor has time to raise it again.
+//
+// A measured peak can still be too low, and a contender above it would then be called impossible.
+// measure_possible_peak() measures again where a type is out of proportion to the others (impossible(),
+// limits.h). measure_bounds() is for the rule that no contender exceeds the machine: it takes the larger of
+// what was measured and what the core's width allows at its fastest clock.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// A published ratio and a measured one are of different machines, versions and often networks, so they are
+// never subtracted. What is compared is the order: who was faster then, and who is faster here, with "no gap"
+// as a result of its own on either side, by the margin of the race.
+//
+// Shares say what one setting explains of a gap. They need a contender that differs in that setting alone
+// (differing_setting) and were raced like any other, so their intervals hold together with the race's. They
+// are left out where the gap is within the margin: a share of nearly nothing is huge and says nothing.
+
 #include "suite/reproduction.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,12 @@
+// Whatever a report says is decided here, and the order of the steps in Summariser::summary() matters,
+// because each changes what the next one may say. First the verdicts, for each group of equal precision with
+// its own share of alpha. Then the numbers that need the leader's. Then rows that break a law of physics are
+// taken out, with their pairs and outlooks. Only then the sentence is written, from what is left. At last the
+// host may withdraw all of it (refuse), and ids become names.
+//
+// A step in another place does not fail, it contradicts: a sentence would name a leader whose row is gone.
+// Verdicts come from the pair table alone; no time of a row decides one (see the header).
+
 #include "summary/summarise.h"
 
 #include <fmt/format.h>
@@ -108,7 +117,7 @@ class Summariser {
   }
 
  private:
-  // Of the nodes' kind if that decides everything, else of these nodes; `options` then say so, too.
+  // A ranking for this kind of nodes if it decides everything, else for these nodes; `options` then say so, too.
   static stats::Ranking rank_of_nodes(const stats::PairTable& table, stats::RankingOptions& options,
                                       SpokenOf& spoken_of) {
     stats::Ranking ranking = stats::rank(table, options);
@@ -253,7 +262,7 @@ class Summariser {
     return not_yet(row);
   }
 
-  // Of one that nothing is against: the run ended before it was timed.
+  // The failure of a contender that did nothing wrong: the run ended before it was timed.
   static std::optional<Failure> not_yet(const Row& row) {
     if (!row.proof) return Failure{Stage::kEnvironment, "was not run: the run ended before its turn", {}};
     if (row.heats == 0)
@@ -266,7 +275,7 @@ class Summariser {
     return std::nullopt;
   }
 
-  // Of one that was seen at its first steps alone, and not often enough to be ranked by that.
+  // Why a contender is not ranked of which only first steps were timed, in too few heats. Empty: it is not one.
   std::string looked_hopeless(const std::string& id) const {
     std::string look;
     for (const Trial* t : trials_of(id, false)) {
@@ -402,7 +411,7 @@ class Summariser {
     return logs;
   }
 
-  // Of the mean log of a row's heats, at 99%.
+  // Half the width of the 99% interval of the mean log of a row's heats.
   static double half_width_of_log(const std::vector<double>& heat_ms) {
     if (heat_ms.size() < 2) return std::numeric_limits<double>::infinity();
     const auto n = static_cast<double>(heat_ms.size());
@@ -488,7 +497,7 @@ class Summariser {
     }
     if (ids.size() < 2) return;
     const auto rivals = static_cast<double>(manifest_.contenders.size() - 1);
-    // What would have been enough can be said of a verdict alone.
+    // Only with a verdict can be said how many heats would have been enough.
     const auto undecided = s.refusal.empty() ? std::optional(any_undecided(s)) : std::nullopt;
     s.variance = variance_of(trials_, ids, undecided, recipe_.margin, recipe_.alpha / rivals);
   }
@@ -505,7 +514,7 @@ class Summariser {
     refuse(s, *refusal);
   }
 
-  // One that cannot be ranked, as its steps drift, may end faster than the leader: then the leader is not the fastest.
+  // A contender whose steps drift is not ranked, but may end faster than the leader, which then is not the fastest.
   void find_faster_unsteady(Summary& s) const {
     if (!s.refusal.empty() || s.ranked.empty()) return;
     const Row& leader = s.ranked.front();
@@ -554,7 +563,7 @@ class Summariser {
   RoofsOver roofs_over_;
 };
 
-// As a command writes it: below the working directory without that one's path.
+// A folder as a command writes it: relative if it lies in the working directory.
 std::string from_here(const std::filesystem::path& folder) {
   std::error_code failed;
   const std::filesystem::path here = std::filesystem::current_path(failed);

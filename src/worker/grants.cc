@@ -1,3 +1,12 @@
+// A control counts only if the machine grants it, and containers refuse some without an error until a process
+// is started. So granted() starts /bin/true with each control before the race. A control that is refused is
+// left out with a note, unless the recipe states it: then it is an error, because the user asked for numbers
+// that this machine cannot give.
+//
+// What a worker really has is read from /proc while it lives: observe() for the report, and taken() for what
+// it took beyond its grant. A contender on more processors than it was given, or with a better priority,
+// would win by that alone.
+
 #include "worker/grants.h"
 
 #include <fmt/format.h>

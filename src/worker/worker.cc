@@ -1,3 +1,16 @@
+// The other side of the runner protocol, which must not believe what it reads. The process may be a script of
+// the user's own, it may be broken, and it may lie: so every answer is parsed with defaults instead of
+// exceptions, times are compared with our own clock (stage_ns, burst), counts beyond any true number are
+// errors, and an answer that is no answer is a failure of the contender with the end of its log.
+//
+// A failure is sticky: once failure_ is set, every request returns nothing at once. So callers ask one thing
+// after another and look at ok() once. Only what is nice to know (memory, transfer) is asked with a failure
+// of its own, as its loss is no reason to end the contender.
+//
+// Two clocks are kept apart. `ns` is what the worker says that the burst took, `elapsed_ns` is what went by
+// here, and `late_ns` is how long its threads were still busy afterwards. evidence/barrier.h judges the
+// difference.
+
 #include "worker/worker.h"
 
 #include <fmt/format.h>
@@ -100,9 +113,9 @@ struct Worker::Impl {
   bool restored = false;                  // the initial weights were loaded again since the build
   std::map<int64_t, double> losses = {};  // reported since the last burst
   std::vector<pid_t> processes = {};      // the worker's, and its ranks'
-  double peak_of_ranks = 0;               // the sum of what each has had, in bytes
+  double peak_of_ranks = 0;               // bytes: the sum of each process's own peak
 
-  // To call while they live: the kernel tells the most of one process alone.
+  // Call it while they live: the kernel reports the peak of a single process only.
   void take_peak() {
     if (processes.size() < 2) return;
     const auto peak = sample::sample_memory(processes, "/", /*with_pss=*/false).peak_rss_bytes;
@@ -447,8 +460,8 @@ std::optional<Ran> Worker::burst(int64_t steps, Stage stage, const NudgeRequest&
   return ran;
 }
 
-// They are told after the answer, which ends the burst by our clock: else what telling may take, 50 us each, would
-// hide any time that a worker keeps quiet about its steps of 10 us.
+// The worker sends its outputs after the answer, which ends the burst by our clock. Sent with the answer, the
+// 50 us that each may take would hide any time that a worker with steps of 10 us leaves out.
 std::optional<ToldOutputs> Worker::outputs() {
   constexpr int64_t kTelling = 50'000, kTellingWord = 1000,
                     kMessages = 5'000'000;  // ns: of one, of all of them

@@ -20,8 +20,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.attacks import other_cheats, torch_cheats
-from tests.attacks.torch_cheats import Cheat
+from tests.attacks import cheats as all_cheats
+from tests.attacks.cheats import Cheat
 from tests.cli import support
 
 MLP = """
@@ -297,25 +297,25 @@ class Torch(Cheats):
         )
 
     def test_one_of_every_kind(self) -> None:
-        quick = [c for c in torch_cheats.TORCH if c.name in QUICK]
+        quick = [c for c in all_cheats.TORCH if c.name in QUICK]
         self.assertEqual(len(quick), len(QUICK))
         self.torch("mlp", quick, together=len(quick))
 
     @support.full_tier
     def test_all_on_an_mlp(self) -> None:
-        self.torch("mlp", torch_cheats.TORCH)
+        self.torch("mlp", all_cheats.TORCH)
 
     @support.full_tier
     def test_some_on_a_small_conv_net(self) -> None:
-        self.torch("cnn", torch_cheats.TORCH[1::3])
+        self.torch("cnn", all_cheats.TORCH[1::3])
 
     @support.full_tier
     def test_some_where_masks_are_drawn(self) -> None:
-        self.torch("drop", torch_cheats.TORCH[::4])
+        self.torch("drop", all_cheats.TORCH[::4])
 
     @support.full_tier
     def test_unfair_conditions(self) -> None:
-        self.torch("mlp", torch_cheats.ALONE, together=1)
+        self.torch("mlp", all_cheats.ALONE, together=1)
 
     @support.full_tier
     def test_predictions(self) -> None:
@@ -326,7 +326,7 @@ class Torch(Cheats):
             [TORCH_HONEST[0], 'framework = "torch", compile = "default"'],
             "predict_torch.py",
             "predict_step",
-            other_cheats.PREDICT,
+            all_cheats.PREDICT,
             scenario="predict",
         )
 
@@ -334,7 +334,7 @@ class Torch(Cheats):
     def test_libtorch(self) -> None:
         one = 'framework = "libtorch"'
         file, step = "train_libtorch.cc", "Tensor train_step"
-        cheats = other_cheats.LIBTORCH
+        cheats = all_cheats.LIBTORCH
         self.check("mlp", "torch", one, [one, TORCH_HONEST[0]], file, step, cheats)
 
 
@@ -343,19 +343,19 @@ class Others(Cheats):
     def test_jax(self) -> None:
         one = 'framework = "jax"'
         self.check(
-            "mlp", "jax", one, [one], "train_jax.py", "train_step", other_cheats.JAX
+            "mlp", "jax", one, [one], "train_jax.py", "train_step", all_cheats.JAX
         )
 
     def test_tensorflow(self) -> None:
         one = 'framework = "tensorflow"'
         other = f'{one}, mode = "eager"'
         file, step = "train_tensorflow.py", "train_step"
-        cheats = other_cheats.TENSORFLOW
+        cheats = all_cheats.TENSORFLOW
         self.check("mlp", "tensorflow", one, [one, other], file, step, cheats)
 
     def keras(self, environment: str, backend: str, contender: str) -> None:
         name = f"keras_{backend}" if backend else "keras2"
-        cheats = other_cheats.keras(name.replace("_", "-"))
+        cheats = all_cheats.keras(name.replace("_", "-"))
         file = f"train_{name}.py"
         self.check("mlp", environment, contender, [contender], file, "fit", cheats)
 

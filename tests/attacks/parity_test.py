@@ -19,12 +19,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.attacks import right, wrong_devices, wrong_others, wrong_torch
-from tests.attacks.tables import FRAMEWORKS, RECIPES, WORKLOADS, Script
+from tests.attacks.tables import FRAMEWORKS, RECIPES, RIGHT, WORKLOADS, WRONG, Script
 from tests.cli import support
 
-WRONG = wrong_torch.SCRIPTS + wrong_others.SCRIPTS + wrong_devices.SCRIPTS
-RIGHT = right.SCRIPTS
 TOGETHER = 30  # scripts in one recipe
 
 CAUSE = re.compile(r"matches:? (.*)")
@@ -170,6 +167,18 @@ class Gate(unittest.TestCase):
         print(table(said), file=sys.stderr, flush=True)
         self.assertEqual(ground.place.none_left(), {})
         return said
+
+
+class Edits(unittest.TestCase):
+    """Also in the quick tier: emitted scripts change, and edits then miss their place."""
+
+    def test_each_has_its_place_in_what_is_emitted(self) -> None:
+        ground = Ground([])
+        self.addCleanup(ground.place.close)
+        for script in WRONG + RIGHT:
+            with self.subTest(script.name, of=f"{script.framework} {script.recipe}"):
+                source = ground.emitted(script.framework, script.recipe)
+                self.assertNotEqual(support.replaced(source, *script.changes), source)
 
 
 @support.full_tier

@@ -1,11 +1,15 @@
-"""Recipes and the form of the tables of wrong and right scripts."""
+"""Recipes, and the wrong and right scripts that edits/ makes of what is emitted for them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-Changes = Sequence[tuple[str, str]]  # of the emitted script: what stands there, by what
+from scripts.edits import Edit, edits, read
+
+EDITS = Path(__file__).resolve().parent / "edits"
 
 
 @dataclass(frozen=True)
@@ -19,7 +23,7 @@ class Script:
     framework: str
     recipe: str
     name: str
-    changes: Changes
+    changes: Sequence[Edit]  # of the emitted script
     cause: str = ""
 
 
@@ -165,3 +169,54 @@ FRAMEWORKS = {
     "keras2": ("keras2", 'framework = "keras2"', "train_keras2.py"),
     "libtorch": ("torch", 'framework = "libtorch"', "train_libtorch.cc"),
 }
+
+TITLE = re.compile(r"(wrong|right) (\w+) (\w+)(?: \(Keras ([23])\))?(?: \? (.*))?")
+
+
+def scripts(kind: str, framework: str, begin: int = 0, step: int = 1) -> list[Script]:
+    """Every `step`-th wrong or right one of a framework, in the order of its file.
+
+    All that change what dropout keeps before a normalisation, which hides it.
+    """
+    two, keras = framework == "keras2", framework.startswith("keras")
+    words = {"NN.": "tf.nn." if two else "ops.", "TF.": "tf." if two else "ops."}
+    words["AUTO"] = "False" if two else '"auto"'
+    file = EDITS / f"{'keras' if keras else framework}.txt"
+    found = []
+    number = 0
+    for title, lines in read(file, words if keras else None).items():
+        parts = TITLE.fullmatch(title)
+        assert parts, f"{file}: {title}"
+        of, recipe, name, only, cause = parts.groups()
+        if of != kind:
+            continue
+        taken = number % step == begin or recipe == "norm"
+        number += 1
+        if taken and only in (None, "2" if two else "3"):
+            found.append(Script(framework, recipe, name, edits(lines), cause or ""))
+    return found
+
+
+# Of what Keras on TensorFlow does wrong or right, the other Keras do a part.
+WRONG = [
+    *scripts("wrong", "torch"),
+    *scripts("wrong", "jax"),
+    *scripts("wrong", "tensorflow"),
+    *scripts("wrong", "keras-tensorflow"),
+    *scripts("wrong", "keras-torch", 0, 3),
+    *scripts("wrong", "keras-jax", 1, 3),
+    *scripts("wrong", "keras2", 0, 2),
+    *scripts("wrong", "libtorch"),
+    *scripts("wrong", "jax-devices"),
+    *scripts("wrong", "tensorflow-devices"),
+]
+RIGHT = [
+    *scripts("right", "torch"),
+    *scripts("right", "jax"),
+    *scripts("right", "tensorflow"),
+    *scripts("right", "keras-tensorflow"),
+    *scripts("right", "keras-torch", 0, 2),
+    *scripts("right", "keras-jax", 1, 2),
+    *scripts("right", "keras2"),
+    *scripts("right", "libtorch"),
+]

@@ -1,3 +1,16 @@
+// A model in JAX is a function of a tree of parameters, and all state is given and returned: running
+// statistics and frozen weights (`stats`), caches of keys and values (`cache`), keys of dropout. Which of
+// these a network has changes nearly every signature, so all signatures are made in one place (signature(),
+// state_.carry()).
+//
+// A block that repeats becomes a function that gets the parameters below its path: `below(params,
+// "encoder.0")`. A block that writes into `stats` or `cache` needs whole names and gets its path instead
+// (writes()). Blocks that follow each other with numbered paths become a loop; keys of dropout are then
+// counted on by the block's number, or every round would drop the same.
+//
+// Imports and helper functions are put in last, from the names that the finished text uses: no part has to
+// know what another one needs.
+
 #include "emit/jax/script.h"
 
 #include <fmt/format.h>
@@ -24,8 +37,8 @@ bool reads(const Family& family, const std::string& kept) {
   return false;
 }
 
-// A block whose nodes write what is kept (running statistics, caches) needs whole names: it gets all parameters and its
-// path. Another one gets those below its path.
+// A block that writes running statistics or caches needs whole names: it gets all parameters, and its path. Any
+// other block gets the parameters below its path.
 bool writes(const Graph& graph, const Stretch& stretch) {
   const ir::Workload& workload = graph.workload;
   for (int n = stretch.first; n < stretch.end; ++n)
@@ -374,7 +387,7 @@ def split_over_devices(tree):
     out_.blank(2);
   }
 
-  // The rows of words that were read are all that is kept.
+  // Only the words that were read are kept, in rows.
   void generate_without_cache() {
     out_.print(R"(@partial(jax.jit, donate_argnums=1)
 def decode_step(params, read, words, first):

@@ -1,3 +1,12 @@
+// Keras has its own idea of many ops: pictures with channels last, `momentum` as the weight of the old
+// statistics, no padding but "valid" and "same", which is not symmetric when there is a stride. The IR has
+// PyTorch's conventions. Each function here finds the plain layer where the two agree (pads_as_same) and
+// otherwise builds the op from what Keras has: zeros around the places first, minus infinity for a pool,
+// cropping after a transposed convolution, or a class in helpers.py.
+//
+// One source prints Keras 3 and Keras 2: Dialect translates names (ops.relu, tf.nn.relu). Axes in attributes
+// are canonical (N, C, H, W) and go through p.axes() before they are printed.
+
 #include "emit/keras/ops.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// As emit/torch/forward.cc, whose head says how statements are made. Two things differ in C++. A variable
+// needs a declaration where it is new: order_ lists the names in scope, and a statement begins with "Tensor"
+// if it has made the list longer. And a loop is a scope: what is declared in its body is gone behind it, so
+// order_ and once_ are put back there, and values that are read behind the loop are declared in front of it.
+
 #include "emit/libtorch/forward.h"
 
 #include <fmt/format.h>
@@ -91,7 +96,7 @@ Printed ForwardPrinter::print(const OpFunctions<ForwardPrinter>& functions, cons
     if (blocks_.reads(workload_, stretch, id)) print_fill(id, other);
   print_nodes(functions);
   print_return(workload_.output_of(stretch.end - 1));
-  // What is read by once() alone is not passed.
+  // Values that only once() reads are not passed.
   std::erase_if(printed.inputs, [&](ir::ValueId id) { return !used_.contains(id); });
   for (const ir::ValueId id : printed.inputs) printed.formals.push_back(formals.at(id));
   printed.shared = shared_;

@@ -26,7 +26,7 @@ class ForwardPrinter {
 
   // Prints "Tensor forward(...) {" to "}".
   void print(const OpFunctions<ForwardPrinter>& functions);
-  // The same of a stretch; gives all but the text. The formals are parameters: "Tensor x", "const Tensor& mask".
+  // Prints the body of a stretch and returns the rest of it. Its formals are parameters: "const Tensor& mask".
   Printed print(const OpFunctions<ForwardPrinter>& functions, const Stretch& stretch);
 
   // For these functions (emit/libtorch/ops.h).
@@ -57,7 +57,7 @@ class ForwardPrinter {
   };
 
   void print_nodes(const OpFunctions<ForwardPrinter>& functions);
-  // These three give the index of the last node of what they have printed; print_slice -1 where that is nothing.
+  // These three return the index of the last node that they have printed; print_slice() returns -1 if none is.
   int print_at(const OpFunctions<ForwardPrinter>& functions, int n);
   int print_slice(int n);
   int print_split(const Split& split, ir::ValueId from);
@@ -67,7 +67,7 @@ class ForwardPrinter {
   void print_fill(ir::ValueId id, ir::ValueId other);
   int print_blocks(const Block& first);
   void print_cell(const Cell& cell);
-  // A variable for a value in place of another one, whose variable it takes where that is free.
+  // A variable for `value`, which replaces `before`: the same variable if that is free.
   std::string variable_after(ir::ValueId before, ir::ValueId value);
   std::string shared(const Shared& value);
   void finish(std::string text, bool binary);

@@ -1,4 +1,9 @@
 // Ops along axes: reductions, softmax and its kin, choices of places.
+//
+// There are two forms. An op that needs a whole line before it can give its first number (softmax, cumulative
+// sums, argmax) calls a kernel that is named after the op, with the length of a line and the distance of its
+// elements as constants. A reduction needs no line: it is a loop over all elements in which the output stands
+// still along the axes that go.
 
 #include <fmt/format.h>
 

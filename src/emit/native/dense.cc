@@ -1,5 +1,13 @@
-// Convolutions, fully connected layers, tables, matrix products. A transposed convolution is the way back of an ordinary
-// one: its result is that one's gradient of x, and its own gradient of x is that one's result.
+// Convolutions, fully connected layers, tables, matrix products.
+//
+// Nearly all time is spent in these, in kernels/ that read weights in an order of their own. So the program
+// keeps each weight a second time as its products read it (Pack), once for forwards and once for the gradient
+// of x, and packs them again after each update. A ReLU behind a layer, its bias, and the ReLU's mask in front
+// of the next gradient are done where the kernel writes its tile (Finish), and not in passes over memory of
+// their own.
+//
+// A transposed convolution is the way back of an ordinary one: its result is that one's gradient of x, and
+// its own gradient of x is that one's result.
 
 #include <fmt/format.h>
 

@@ -1,6 +1,11 @@
-// How a workload becomes steps. The gradient of a value exists where a trained parameter lies below it and the loss
-// above it; all else of the way back is never printed. The schedule gives every step, and its way back, a place in one
-// order: with that the life of everything in memory is an interval.
+// How a workload becomes steps. The gradient of a value exists where a trained parameter lies below it and
+// the loss above it; all else of the way back is never printed. The schedule gives every step, and its way
+// back, a place in one order: with that the life of everything in memory is an interval.
+//
+// Places are given by first fit, the largest first (place_all): two values may share memory if their
+// intervals do not meet. What lives only within one phase of a share is a thread's own, and needs room for a
+// few rows instead of the batch; intervals of memory that all threads see are counted in barriers, since two
+// threads may be at any two steps between them.
 
 #include "emit/native/make_graph.h"
 

@@ -1,3 +1,16 @@
+// schedule.h says what a schedule is; here is how it is chosen. extent_of() asks of each step what it needs
+// to see: nothing of the batch, its own rows, or all rows. `above_` carries this on: what is computed from a
+// value that depends on the batch depends on it too, even where it has no rows any more.
+//
+// The sizes are guesses from the cost of memory, made once when the program is written, because results must
+// not depend on the machine that runs it. `few` rows are as many as fit into half of the second cache with
+// all that the largest step reads and writes, matrix products excepted. `shares` is a power of 2 up to 8,
+// such that adding up their gradients takes about 3% of a step at most. A product that reads its weights once
+// for a few rows waits for memory, so below kEnoughRows rows it takes a whole share.
+//
+// A step backwards runs in the reverse order of the steps forwards. What sees no rows runs before all others
+// and after all others.
+
 #include "emit/native/make_schedule.h"
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// loops() is the one place where a program gets its loops over elements. Axes along which every operand goes
+// on as it went are joined, so a sum of two whole values is one loop and not four. Sizes and strides are
+// written as numbers, not as variables: the compiler then knows how often a loop runs.
+//
+// g++ cannot know that two arrays of the arena never overlap. It would compare pointers before each loop and
+// compile it twice; the pragma says that rounds are independent. That is false where the innermost round adds
+// to an element that stands still, so independent() looks for such statements.
+
 #include "emit/native/ops.h"
 
 #include <fmt/format.h>

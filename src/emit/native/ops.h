@@ -15,7 +15,7 @@ struct Call {
   const Graph& graph;
   const Step& step;
   CodeWriter& out;
-  uint64_t begun = 0;  // backwards, a bit for each input: its gradient is written here first
+  uint64_t begun = 0;  // backwards: a bit for each input whose gradient is written here for the first time
 
   const ir::Node& node() const { return graph.node(step); }
   const Value& in(size_t i) const { return graph.values[static_cast<size_t>(step.inputs[i])]; }
@@ -36,7 +36,7 @@ struct Call {
   // Whether the loss is a share's part of a sum.
   bool adds_up() const { return graph.schedule.adds_up && step.output == graph.workload.loss(); }
   const ir::Shape& shape_of_w(std::string_view slot) const;
-  // The place in `x(i)`, as it is held, of a canonical axis.
+  // Which axis of `x(i)`, in the order in which it is held, a canonical axis is.
   size_t axis(int64_t canonical, size_t i = 0) const;
 };
 
@@ -44,8 +44,8 @@ struct OpRow {
   void (*forward)(const Call&) = nullptr;
   void (*backward)(const Call&) = nullptr;        // null: no gradient passes
   bool reads_inputs = true, reads_output = true;  // by backward
-  Count (*kept)(const Call&) = nullptr;           // numbers that forward keeps for backward
-  Count (*spare)(const Call&) = nullptr;          // and those that backward needs room for
+  Count (*kept)(const Call&) = nullptr;           // how many numbers forward keeps for backward
+  Count (*spare)(const Call&) = nullptr;          // and how many backward needs room for
   // Weights as products read them, forwards and backwards, without their names: "$$" stands for the name.
   std::pair<Pack, Pack> (*packs)(const Call&) = nullptr;
   // Whether backward can set the gradient of input i; null: it adds.

@@ -1,5 +1,13 @@
-// Ops that see one element of each input at a time, as formulas: {0}, {1} and {2} are the inputs, {y} the output, {name}
-// an attribute. A formula and its slopes are all that such an op costs; both run as one loop over all places.
+// Ops that see one element of each input at a time, as formulas: {0}, {1} and {2} are the inputs, {y} the
+// output, {name} an attribute. A formula and its slopes are all that such an op costs; both run as one loop
+// over all places.
+//
+// Slopes are written by {y} where that saves work (sigmoid, tanh, exp): then backward does not need the
+// input, whose memory another value can take. mentions() reads that from the text. "1" and "-1" are
+// recognised and multiply nothing.
+//
+// The functions in the formulas (exp_of, tanh_of, erf_of) are the program's own, because those of the C
+// library do not run on vectors.
 
 #include <fmt/format.h>
 

@@ -1,3 +1,11 @@
+// All trained parameters lie in one array, and so do gradients and moments: an update is one loop over
+// numbers, which threads cut anywhere, and not one loop for each parameter. plan_update() orders parameters
+// so that this works with weight decay: those that decay come first, then the others, then what is frozen,
+// and `i < decayed` tells them apart.
+//
+// The norm of all gradients is a sum whose order would depend on the threads. It is added up in blocks of a
+// fixed size, and the blocks in order, so the bits are the same for any number of threads.
+
 #include "emit/native/update.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,12 @@
+// A tf.Module keeps its variables in attributes, and their names are paths through these:
+// "encoder.0.query_weight". The same paths tell a worker where each weight of the common file belongs
+// (targets()), so attributes, constructor calls and paths are all made from one walk over a stretch
+// (attributes_of). Blocks whose paths are 0, 1, 2, ... below one name are a list, and a loop over it in
+// __call__; others are attributes.
+//
+// A class of a block gets its weights by name: `weights[f"{prefix}.query_weight"]`. So one class serves all
+// blocks of a family, and the script needs no table of which weight is whose.
+
 #include "emit/tensorflow/model.h"
 
 #include <fmt/format.h>

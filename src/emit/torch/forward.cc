@@ -1,3 +1,16 @@
+// A printer that gave every node a line and a variable would be right, and nobody would write such code.
+// Three ideas make it read like a person's.
+//
+// One expression is held back (pending_) until it is known who reads it: an activation, a sum or a method
+// takes it in if it is the only reader and the line stays short; otherwise flush() gives it a variable. So "x
+// = F.relu(self.fc1(x))" is one line. Names are taken again as soon as their value is dead: use() counts the
+// last reader, and free_ lists the names that are free, which is why x goes through a whole chain. And what
+// was found beforehand is printed as one statement in place of its nodes: blocks and chains of them,
+// recurrent cells, sequences, slices, and loops that the importer had unrolled.
+//
+// Every text must be asked for by use(), once for each read and in the order in which it is printed:
+// otherwise a name is free too early, and the script computes something else.
+
 #include "emit/torch/forward.h"
 
 #include <fmt/format.h>
@@ -84,7 +97,7 @@ std::optional<Printed> ForwardPrinter::print(const OpFunctions<ForwardPrinter>& 
   } else {
     out_.line("return " + variables_.at(output));
   }
-  // What is read by once() alone is not passed.
+  // Values that only once() reads are not passed.
   std::erase_if(printed.inputs, [&](ir::ValueId id) { return !used_.contains(id); });
   for (const ir::ValueId id : printed.inputs) printed.formals.push_back(formals.at(id));
   printed.shared = shared_;

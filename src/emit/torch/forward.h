@@ -28,7 +28,7 @@ class ForwardPrinter {
 
   // Prints "def forward(...)" of the model with its body.
   void print(const OpFunctions<ForwardPrinter>& functions);
-  // Gives the body of forward() of a stretch; empty where it reads what cannot be passed.
+  // The body of forward() of a stretch; nothing if it reads values that cannot be passed.
   std::optional<Printed> print(const OpFunctions<ForwardPrinter>& functions, const Stretch& stretch);
 
   // For these functions (emit/torch/ops.h).
@@ -62,8 +62,8 @@ class ForwardPrinter {
   }
   // An op that is spelled (ir/spelling.h).
   void spelled(const ir::Node& node);
-  // torch's attention reads heads before tokens. A transposition that gives it the tokens first alone is left out, and
-  // what stands before it is what heads_first() gives.
+  // torch's attention wants heads before tokens. leaves_to_attention() leaves out a transposition that only swaps the
+  // two for attention; heads_first() then returns the value before it.
   bool leaves_to_attention(const ir::Node& transpose);
   std::string heads_first(ir::ValueId id);
   // The value of the node in print is an expression that needs no variable.
@@ -79,15 +79,15 @@ class ForwardPrinter {
   };
 
   void print_nodes(const OpFunctions<ForwardPrinter>& functions);
-  // A node, or what is one statement from it on: gives the index of the last one.
+  // Prints a node, or all nodes from it on that are one statement; returns the index of the last one.
   int print_at(const OpFunctions<ForwardPrinter>& functions, int n);
   void print_rolled(const OpFunctions<ForwardPrinter>& functions, const Loop& loop);
-  // Slices that are one statement: gives the index of its last node, or -1 where there are none.
+  // Prints slices that are one statement; returns the index of its last node, or -1 if there are none.
   int print_slices(int node);
   void print_fill(ir::ValueId id, ir::ValueId other);
   void print_block(const Block& block);
   void print_cell(const Cell& cell);
-  // A variable for a value in place of another one, whose variable it takes where that is free.
+  // A variable for `value`, which replaces `before`: the same variable if that is free.
   std::string variable_after(ir::ValueId before, ir::ValueId value);
   // This block, or the chain from it on that fills a list.
   std::vector<const Block*> list_from(const Block& block) const;
@@ -95,7 +95,7 @@ class ForwardPrinter {
   // The same for sequences.
   std::vector<const Sequence*> list_from(const Sequence& sequence) const;
   void print_sequences(const std::vector<const Sequence*>& chain);
-  // `arguments`: of each module of the list, the value that it replaces first; `last`: the node that the last one ends in.
+  // `arguments`: those of each module of the list, first the value that it replaces. `last`: the last one's last node.
   void print_calls(const std::string& list, std::vector<std::string> arguments, int last);
   std::vector<std::string> arguments_of(const Block& block);
   std::string shared(const Shared& value);
@@ -121,7 +121,7 @@ class ForwardPrinter {
   std::map<ir::ValueId, std::string> variables_;
   std::set<ir::ValueId> fixed_;  // values that are no variable but an expression: numbers, parameters
   std::set<ir::ValueId> used_;
-  std::set<ir::ValueId> left_;                  // of transpositions that are left out
+  std::set<ir::ValueId> left_;                  // results of transpositions that are left out
   std::map<ir::ValueId, std::string> read_as_;  // as the expression of the latest reader has it
   std::vector<std::string> order_;              // all variables, oldest first
   std::map<std::string, std::string> once_;     // variables of once(), by key
@@ -132,14 +132,13 @@ class ForwardPrinter {
   std::map<ir::ValueId, int>
       held_until_;                    // values that a loop reads, and the node in whose place it is printed
   const Rolling* rolling_ = nullptr;  // of the loop in print
-  std::map<int, Call>
-      lists_;                 // that loops have filled, with the function that joins their items, by its node
-  Stretch stretch_;           // of the nodes that are printed
-  int node_ = 0;              // index of the node being printed; of a block its last one
-  std::vector<int> readers_;  // last_readers(workload_)
+  std::map<int, Call> lists_;  // lists that loops have filled, each with the call that joins it, by node
+  Stretch stretch_;            // of the nodes that are printed
+  int node_ = 0;               // index of the node being printed; of a block its last one
+  std::vector<int> readers_;   // last_readers(workload_)
 };
 
-// The type of what gives so many values: "Tensor", "tuple[Tensor, Tensor]".
+// The type of a function that returns `count` values: "Tensor", "tuple[Tensor, Tensor]".
 std::string tensors(size_t count);
 
 // Inputs that forward() takes: those read by anything but the loss, in order.

@@ -1,3 +1,12 @@
+// The script is printed from top to bottom, but two parts are known only at the end. Helper functions are
+// those whose names the finished text uses, and go in behind the imports (used_by); an import that nothing
+// needs is taken out again. The names of helpers and of all else in a script are reserved before inputs get
+// theirs (kReserved), as an input called `data` or `step` would hide a function.
+//
+// Blocks are planned before the model is printed, and planning prints them: whether two stretches are the
+// same class is decided by their text (emit/blocks.h). So modules are planned twice, without blocks to know
+// what holds for the whole model, and with them for the names.
+
 #include "emit/torch/script.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,9 @@
 // The pages of docs/rules: meaning and measurement by topic, remedies from the file of each framework.
+//
+// A topic is what a reader looks up ("Waiting for data"), a rule is how one cause of it is found in one
+// framework. Several rules share a topic, so its meaning stands here once; what is tried is printed from the
+// rules themselves, and cannot differ from what the program does. Topics without rules are told all the same,
+// with what does see them.
 
 #include <algorithm>
 #include <cctype>

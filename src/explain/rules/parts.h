@@ -14,14 +14,14 @@ namespace bakeoff::explain {
 using Json = nlohmann::json;
 using Maybe = std::optional<Suspicion>;
 
-constexpr double kWaits = 0.15;       // share of steps from which on waiting is a signal
-constexpr double kSomeWaits = 0.05;   // the same, where more speaks for the cause
-constexpr double kShortStep = 0.020;  // s, of a step in which dispatch may count
-constexpr double kPrintedBytes = 10;  // a step
+constexpr double kWaits = 0.15;       // least share of steps that makes waiting a signal
+constexpr double kSomeWaits = 0.05;   // the same, if something else speaks for the cause too
+constexpr double kShortStep = 0.020;  // s: dispatch may count in a shorter step
+constexpr double kPrintedBytes = 10;  // printed bytes a step that are a signal
 constexpr double kWideGap = 0.3;    // of the other script's time, from which on a line or an op is looked for
 constexpr double kPartOfGap = 0.4;  // that one line, one loop or compiling takes
-constexpr int kToldLine = 100;      // columns, that are shown of a line
-constexpr double kOnce = 0.2;       // calls a step from which on something is done "at each step"
+constexpr int kToldLine = 100;      // columns of a line that are shown
+constexpr double kOnce = 0.2;       // calls a step that count as "at each step"
 
 // An extended regular expression of POSIX, whose characters are bytes. std::regex would take the compiler two seconds.
 class Pattern {
@@ -30,9 +30,9 @@ class Pattern {
   ~Pattern() { regfree(&compiled_); }
   Pattern(const Pattern&) = delete;
   Pattern& operator=(const Pattern&) = delete;
-  // Whether some of `text` is like it.
+  // Whether a part of `text` matches.
   bool in(const std::string& text) const;
-  // The first place that is like it becomes `by`, in which $1 to $9 stand for the expression's groups.
+  // `text` with the first match replaced by `by`, in which $1 to $9 stand for groups; absent without a match.
   std::optional<std::string> replaced(const std::string& text, const std::string& by) const;
 
  private:
@@ -44,7 +44,7 @@ std::string share(double value);
 std::string input_words(const Subject& s);
 // The first line that matches, and is neither a comment nor an import; 0: none does.
 int64_t first_line(const Source& source, const Pattern& pattern);
-// Factor by which a step becomes shorter without this share of it.
+// By which factor a step becomes shorter if this share of it goes.
 double without(double part);
 // The object or array of a fact; empty if absent.
 Json fact(const Subject& s, const char* name);
@@ -56,13 +56,13 @@ Json fact_of_other(const Subject& s, const char* name);
 // The first of a list's objects; an empty object if the list has none.
 Json first_of(const Json& list);
 Maybe recompiled(const Subject& s);
-// What it was compiled again for, of these kinds: "lr, temperature of train_step".
+// The names that made functions compile again, for reasons of these kinds: "lr, temperature of train_step".
 std::string reasons_of(const Subject& s, const std::vector<std::string>& kinds);
 // Of a pair whose whole runs are compared: tracing and compiling before the first steps take longer than in the other script.
 Maybe compiles_longer(const Subject& s);
-// By how much longer backward passes take than in the other script, s of what is compared.
+// By how many seconds of what is compared backward passes take longer than in the other script.
 double more_of_backward(const Subject& s);
-// What an account takes, and by how much that is more than in the other script, s of what is compared.
+// Seconds of what is compared that an account takes, and by how many it takes more than in the other script.
 double account_s(const Subject& s, const char* account);
 double more_of_account(const Subject& s, const char* account);
 // Whether a line of the script makes an array of Python's or NumPy's numbers.
@@ -71,9 +71,9 @@ bool makes_array(const Subject& s, const HotLine& hot);
 bool batches_in_python(const Subject& s);
 // Lower bound, at 99%, of a share of what is compared, from looks at the stack every 5 ms.
 double at_least(double part, const Subject& s);
-// Looks with this share of all, as a share of what is compared.
+// A share of the looks at the stack, as a share of what is compared.
 double of_looks(double part, const Subject& s);
-// What takes this share of its steps, as a share of what is compared.
+// A share of its steps' time, as a share of what is compared.
 double of_steps(double part, const Subject& s);
 // Share of the watched steps' time; absent where none were watched.
 std::optional<double> part_of_watched(const Subject& s, double seconds);
@@ -87,8 +87,8 @@ Maybe uncompiled(const Subject& s);
 // `set_num_threads` and its like; of a pair, another number than the other script's, too.
 Maybe other_threads(const Subject& s, int processors);
 
-// By how much longer a script takes than the other, s of what is compared; and whether that is a gap in which a line or an op
-// is looked for.
+// By how many seconds of what is compared a script takes longer than the other, and whether such a gap is wide
+// enough to look for a line or an op.
 inline double gap_s(const Subject& s) { return s.mean_s() - s.other_s; }
 inline bool is_wide(const Subject& s) { return s.other_s > 0 && gap_s(s) >= kWideGap * s.other_s; }
 

@@ -1,3 +1,13 @@
+// How rules become suspects, and what rules of several frameworks share.
+//
+// `booked` is a share of the time that is compared, whatever that is, so each helper converts from its own
+// base: shares of steps (of_steps), looks at the stack (of_looks), seconds of the watched steps
+// (part_of_watched). Shares from looks are a sample of the stack each 5 ms; at_least() gives the lower end of
+// their 99% interval, so that a cause is not named by chance.
+//
+// Lines are changed and found by POSIX expressions and not by std::regex, which takes the compiler two
+// seconds and may overflow the stack on a long line; of a line only the first 1,000 characters are looked at.
+
 #include <algorithm>
 #include <array>
 #include <cctype>

@@ -1,4 +1,10 @@
-// PyTorch: loaders, compiling, optimizers, the graph of gradients and its backward passes.
+// Rules of PyTorch: loaders, compiling, optimizers, the graph of gradients and its backward passes.
+//
+// A rule sees facts that the hooks reported (runners/bakeoff_observe) and returns a suspicion or nothing. It
+// may be generous where its switch is thrown in a heat: a wrong suspicion then costs seconds. It must be
+// strict where it books time without a run (`booked`): there it names a cause by itself, so what is booked
+// has to be measured, at least, and be gone with the change. Many rules are suspicious of what the other
+// script does differently, since a setting alone is rarely a fault.
 
 #include <algorithm>
 

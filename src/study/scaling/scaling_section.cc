@@ -1,3 +1,12 @@
+// Efficiency is a ratio of ratios, so it is taken within heats and on the log scale: one heat has the
+// contender on all devices, on one, and without communication, in turns, and each gives one difference. The
+// mean over heats then has an interval that noise between heats does not widen.
+//
+// Communication is what a step loses when devices exchange nothing. What arithmetic hides is not in it, and a
+// contender that ignores the switch would show none: so the worker must have said that it left communication
+// out (kCommunicationOff), else it is a note. A step that takes longer without communication is noise, and
+// the share is then 0, not negative.
+
 #include "study/scaling/scaling_section.h"
 
 #include <fmt/format.h>
