@@ -54,7 +54,7 @@ def race(build: Path, folder: Path, recipes: list[str], contenders: list[str]) -
         suite.write_text(
             f'name = "native_{folder.name}"\nrecipes = {json.dumps(recipes)}\n'
             f"[every]\ncontenders = [\n{''.join(contenders)}]\n"
-            f"[every.budget]\nminutes = {MINUTES}\nheats = 2\n"
+            f"[every.budget]\nminutes = {MINUTES}\nheats = 3\n"
             "[every.race]\nconfirm_heats = 0\nmax_busy = 1\n"
         )
         command[2:] = [f"{suite}", "--out", f"{folder}"]
@@ -134,7 +134,7 @@ def main() -> int:
             rows.append(line(options.build, run, run.name.partition("-")[2]))
     for row in rows:
         print("| " + " | ".join(row) + " |")
-    missed = sum("MISSED" in cell for row in rows for cell in row)
+    missed = sum("MISSED" in cell for row in rows for cell in row) + (rows[2:] == [])
     word = "MISSED" if missed else "ok"
     print(f"contender zero beside the frameworks: {missed} bars missed (bar: 0) {word}")
     return 1 if missed else 0
