@@ -99,9 +99,10 @@ int tune(const TuneOptions& options, const fs::path& config) {
   print(options.format == "json" ? tune::to_json(*outcome) : tune::to_text(*outcome, output_width()));
   if (proc::interrupted() || outcome->best.ranked.empty()) return proc::interrupted() ? kInterrupted : 1;
   if (options.format == "json") return 0;
+  const Contender& best = tune::winner(outcome->best)->contender;
   const int code = present(outcome->best, "text", folder / "report.html");
   print(fmt::format("{}\n{}\n", (folder / "best.toml").string(),
-                    (folder / "best" / "scripts" / outcome->best.ranked[0].contender.script).string()));
+                    (folder / "best" / "scripts" / best.script).string()));
   return code;
 }
 

@@ -6,6 +6,7 @@
 #include "base/texts.h"
 #include "report/chart_frame.h"
 #include "report/charts.h"
+#include "summary/limits.h"
 #include "table/numbers.h"
 #include "table/text.h"
 
@@ -25,6 +26,11 @@ std::string rate_text(double gflops) { return significant(gflops, 3); }
 // The roofs are those of float32: a row in bfloat16 has a share of another peak.
 bool in_roofline(const Row& row) {
   return std::isfinite(row.gflops) && row.gflops > 0 && row.flop_use && row.group == "float32";
+}
+
+std::string distance(const Row& row) {
+  const std::string limit = native_limit_of(row);
+  return limit.empty() ? "" : "\n" + limit;
 }
 
 class RooflineChart {
@@ -49,6 +55,7 @@ class RooflineChart {
     int place = 0;
     for (const Roofline::Roof& roof : r_.roofs) draw_roof(svg, roof, kLabelPlaces[place++ % 3]);
     draw_peak(svg);
+    draw_native(svg);
     draw_kinds(svg);
     draw_contenders(svg);
     return std::move(svg).finish();
@@ -118,6 +125,17 @@ class RooflineChart {
     svg.end();
   }
 
+  // What the workload as one plain program reaches: the practical limit below the measured ones.
+  void draw_native(Svg& svg) const {
+    const Row* native = native_row(s_);
+    if (native == nullptr || !in_roofline(*native)) return;
+    const double y = y_.at(native->gflops);
+    svg.begin("row", fmt::format("the workload as plain C++: {} GFLOP/s", rate_text(native->gflops)));
+    svg.line(kRooflineLeft, y, width_ - kRooflineRight, y, "roof limit");
+    svg.text(kRooflineLeft + 6, y - 5, "limit of plain C++: " + rate_text(native->gflops), "tick");
+    svg.end();
+  }
+
   // Those with arithmetic as marks at their intensity; the rest in one line of text.
   void draw_kinds(Svg& svg) const {
     const double top = bottom_ - kMarks + 12;
@@ -162,11 +180,11 @@ class RooflineChart {
       const double y = y_.at(series.row->gflops);
       const double label = std::max(y + 4, free);
       free = label + kLine;
-      svg.begin(
-          "row",
-          fmt::format("{}\n{} GFLOP/s: {:.0f}% of the peak of {}", series.name, rate_text(series.row->gflops),
-                      100 * *series.row->flop_use, counted(series.row->threads, "thread")),
-          series.index);
+      svg.begin("row",
+                fmt::format("{}\n{} GFLOP/s: {:.0f}% of the peak of {}{}", series.name,
+                            rate_text(series.row->gflops), 100 * *series.row->flop_use,
+                            counted(series.row->threads, "thread"), distance(*series.row)),
+                series.index);
       svg.circle(x, y, 5, "cross " + series.cls);
       if (width_ >= 600 && label < bottom_ - kMarks)
         svg.text(x + 10, label,

@@ -26,6 +26,7 @@
 #include "report/published_section.h"
 #include "report/ranking.h"
 #include "report/svg.h"
+#include "summary/limits.h"
 #include "table/numbers.h"
 #include "table/text.h"
 
@@ -381,11 +382,9 @@ View page_view(const Summary& s, bool sources) {
   }
   for (const std::string& note : s.notes)
     page.lists["notes"].push_back({{{"note_markup", code_markup(one_line(note))}}, {}, {}});
-  page.flags = {{"has_ranked", !s.ranked.empty()},
-                {"has_unranked", !s.unranked.empty()},
-                {"has_notes", !s.notes.empty()},
-                {"has_roofline", s.roofline.has_value()},
-                {"has_ties", has_ties(s)}};
+  page.flags = {{"has_ranked", !s.ranked.empty()},        {"has_unranked", !s.unranked.empty()},
+                {"has_notes", !s.notes.empty()},          {"has_roofline", s.roofline.has_value()},
+                {"has_native", native_row(s) != nullptr}, {"has_ties", has_ties(s)}};
   add_first_screen(s, sources, page);
   add_ranking(s, page);
   add_sections(s, page);

@@ -83,6 +83,12 @@ TEST(RooflineChart, HasRoofsContendersAndKindsOfLayers) {
     EXPECT_THAT(svg, Not(HasSubstr("nan")));
     EXPECT_THAT(svg, Not(HasSubstr("inf\"")));
   }
+  EXPECT_THAT(roofline_chart(s, kWide), Not(HasSubstr("plain C++")));
+  Summary held = s;
+  held.ranked[0].contender.framework = "native";
+  held.ranked[1].over_native = Estimate{2.1, 2, 2.2};
+  EXPECT_THAT(roofline_chart(held, kWide), HasSubstr("limit of plain C++: "));
+  EXPECT_THAT(roofline_chart(held, kWide), HasSubstr("plain C++ needs 0.48 times as long on this machine"));
   s.roofline->roofs = {{"DRAM", 0}};
   s.roofline->kinds.clear();
   EXPECT_THAT(roofline_chart(s, kWide), Not(HasSubstr("nan"))) << "memory that was not measured";

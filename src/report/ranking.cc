@@ -17,6 +17,7 @@
 
 #include "records/names.h"
 #include "report/phrases.h"
+#include "summary/limits.h"
 #include "table/text.h"
 
 namespace bakeoff::report {
@@ -86,6 +87,13 @@ Json transfer_json(const Place& p) {
   const auto& of = p.row->transfer;
   if (!of) return nullptr;
   return {{"of", of->of}, {"ms", number(static_cast<double>(of->ns) / 1e6)}, {"bytes", of->bytes}};
+}
+
+Cell over_native(const Place& p) {
+  const auto& of = p.row->over_native;
+  if (!of) return {};
+  return {.text = p.row->at_least ? "≥ " + times(of->low) : times(of->value),
+          .hint = native_limit_of(*p.row)};
 }
 
 Json limit_json(const Place& p) {
@@ -262,6 +270,16 @@ const Entries kSpeed = {
       .ink = Ink::kDim},
      [](const Place& p) { return if_ranked(p, number(p.row->byte_use)); },
      share},
+    {{.key = "over_native",
+      .csv = {{"over_native", "/value"}, {"over_native_low", "/low"}, {"over_native_high", "/high"}},
+      .title = "x plain C++",
+      .meaning = "Step time over that of the workload as one plain C++ program, compiled for this machine.",
+      .priority = 7,
+      .ink = Ink::kDim},
+     [](const Place& p) {
+       return p.ranked && p.row->over_native ? bounded(p, *p.row->over_native) : Json(nullptr);
+     },
+     over_native},
     {{.key = "limit",
       .csv = {{"limited_by", "/kind"}, {"limit_evidence", "/evidence"}},
       .title = "limited by",

@@ -2,6 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
+#include "emit/all/frameworks.h"
+#include "summary/pair_ratios.h"
+#include "table/numbers.h"
+
 namespace bakeoff {
 namespace {
 
@@ -52,6 +58,57 @@ std::optional<Limit> limit_of(const Row& row) {
   if (row.wait.share && *row.wait.share >= kWaits)
     return Limit{"input", "it waits for batches " + share(*row.wait.share) + " of the time"};
   return row.gpu.on_gpu ? limit_on_gpu(row) : limit_on_processors(row);
+}
+
+bool is_native(const std::string& framework) {
+  const emit::Framework* found = emit::find_framework(framework);
+  return found != nullptr && found->limit;
+}
+
+const Row* native_row(const Summary& summary) {
+  const auto found = std::ranges::find_if(summary.ranked, [](const Row& row) {
+    return is_native(row.contender.framework) && row.contender.own_script.empty() && !row.at_least;
+  });
+  return found == summary.ranked.end() ? nullptr : &*found;
+}
+
+void hold_against_native(Summary& summary) {
+  const Row* native = native_row(summary);
+  if (native == nullptr) return;
+  const PairRatios pairs(summary);
+  for (Row& row : summary.ranked) {
+    if (row.gpu.on_gpu) continue;
+    if (&row == native) {
+      row.over_native = Estimate{1, 1, 1};
+    } else if (const auto pair = pairs.between(row.contender.id, native->contender.id)) {
+      row.over_native =
+          pair->bound ? Estimate{pair->ratio.low, pair->ratio.low, std::numeric_limits<double>::infinity()}
+                      : pair->ratio;
+    }
+  }
+}
+
+namespace {
+
+// " [1.95, 2.27]"; empty where neither end is known.
+std::string range(const Estimate& of) {
+  return table::bounded_below(of) || table::bounded_above(of) ? " " + table::interval(of, table::times) : "";
+}
+
+}  // namespace
+
+std::string over_native_text(const Row& row) {
+  const Estimate& over = *row.over_native;
+  return row.at_least ? "at least " + table::times(over.low) : table::times(over.value) + range(over);
+}
+
+std::string native_limit_of(const Row& row) {
+  if (!row.over_native || is_native(row.contender.framework)) return "";
+  const Estimate needs = inverse(*row.over_native);
+  if (row.at_least)
+    return fmt::format("plain C++ needs at most {} times as long on this machine", table::times(needs.value));
+  return fmt::format("plain C++ needs {} times as long on this machine{}", table::times(needs.value),
+                     range(needs));
 }
 
 }  // namespace bakeoff

@@ -93,6 +93,7 @@ class Summariser {
     fill_use(s);
     take_out_broken(s, manifest_.data_rows);
     keep_pairs_of_ranked(s);
+    hold_against_native(s);
     s.decided = !s.ranked.empty() && !any_undecided(s) && waiting(s).empty();
     keep_what_is_open(s);
     s.sentence = verdict_sentence(s);
@@ -563,6 +564,13 @@ class Summariser {
   RoofsOver roofs_over_;
 };
 
+// What no change of its settings can exceed, as far as the race knows.
+std::string ceiling(const Summary& s, const std::string& contender) {
+  const auto row = std::ranges::find(s.ranked, contender, [](const Row& r) { return r.contender.id; });
+  const std::string limit = row == s.ranked.end() ? "" : native_limit_of(*row);
+  return limit.empty() ? "" : fmt::format(" The most that {} could gain: {}.", contender, limit);
+}
+
 // A folder as a command writes it: relative if it lies in the working directory.
 std::string from_here(const std::filesystem::path& folder) {
   std::error_code failed;
@@ -619,7 +627,8 @@ Result<Summary> summarise(const RunDirectory& directory) {
   }
   if (!note.empty()) summary.notes.push_back(note);
   TRY(const auto whys, directory.read<Why>());
-  if (!whys.empty() && summary.refusal.empty()) summary.sentence += ' ' + sentence(whys.back());
+  if (!whys.empty() && summary.refusal.empty())
+    summary.sentence += ' ' + sentence(whys.back()) + ceiling(summary, whys.back().contender);
   return summary;
 }
 

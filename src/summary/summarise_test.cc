@@ -13,6 +13,7 @@
 #include "plan/testing.h"
 #include "records/machine_report.h"
 #include "study/training/fit_trial.h"
+#include "summary/limits.h"
 #include "summary/standing.h"
 #include "worker/grants.h"
 #include "zoo/zoo.h"
@@ -328,7 +329,20 @@ TEST(Summarise, HoldsFrameworksAgainstTheNativeLimit) {
   HandMade run({"torch", "native"});
   run.manifest.contenders[1].framework = "native";
   run.race({{"torch", 8.4}, {"native", 4}}, 10);
-  EXPECT_THAT(run.summary().notes, Contains(HasSubstr("Times as long as it takes: PyTorch 2.10 [")));
+  const Summary s = run.summary();
+  EXPECT_THAT(s.notes,
+              Contains(HasSubstr("Times as long as plain C++ needs on this machine: PyTorch 2.10 [")));
+  EXPECT_EQ(native_row(s), &s.ranked[0]);
+  EXPECT_EQ(s.ranked[0].over_native, (Estimate{1, 1, 1}));
+  ASSERT_TRUE(s.ranked[1].over_native);
+  EXPECT_NEAR(s.ranked[1].over_native->value, 2.1, 0.01);
+  EXPECT_EQ(native_limit_of(s.ranked[0]), "");
+  EXPECT_THAT(native_limit_of(s.ranked[1]),
+              HasSubstr("plain C++ needs 0.48 times as long on this machine ["));
+  HandMade without({"torch", "jax"});
+  without.race({{"torch", 8.4}, {"jax", 4}}, 10);
+  EXPECT_EQ(native_row(without.summary()), nullptr);
+  EXPECT_FALSE(without.summary().ranked[1].over_native);
 }
 
 TEST(Summarise, WhoeverIsOutByAThirdIsBehindThatOne) {

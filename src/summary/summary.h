@@ -81,6 +81,9 @@ struct Row {
   EpochCost epoch = {};                   // ranked rows
   InputWait wait = {};                    // for batches
   std::optional<Limit> limit = {};
+  // Step time over that of the workload as one program without a framework (emit::Framework::limit): 1 for that itself,
+  // [low, infinity] of a row that was not timed. Absent where that program was not timed, or could not be compared.
+  std::optional<Estimate> over_native = {};
   StartUp start_up = {};
   std::optional<Transfer> transfer = {};  // to the device: of all heats the median time
   // Step after which this contender's total time falls below the leader's (which pays more up front), or

@@ -11,7 +11,7 @@
 #include "emit/all/frameworks.h"
 #include "evidence/evidence.h"
 #include "records/controls.h"
-#include "summary/pair_ratios.h"
+#include "summary/limits.h"
 #include "table/numbers.h"
 #include "worker/grants.h"
 
@@ -91,26 +91,18 @@ void add_race_notes(const Summary& s, const std::vector<Trial>& trials, std::vec
 
 // How far every framework is from the workload as plain C++.
 void add_native_limit(const Summary& s, std::vector<std::string>& notes) {
-  const auto limit = std::ranges::find_if(s.ranked, [](const Row& row) {
-    const emit::Framework* framework = emit::find_framework(row.contender.framework);
-    return framework != nullptr && framework->limit && !row.at_least;
-  });
-  if (limit == s.ranked.end()) return;
-  const PairRatios pairs(s);
+  const Row* native = native_row(s);
+  if (native == nullptr) return;
   std::vector<std::string> all;
   for (const Row& row : s.ranked) {
-    if (row.contender.id == limit->contender.id) continue;
-    const auto pair = pairs.between(row.contender.id, limit->contender.id);
-    if (!pair) continue;
-    all.push_back(pair->bound ? fmt::format("{} at least {}", row.contender.id, table::times(pair->ratio.low))
-                              : fmt::format("{} {} {}", row.contender.id, table::times(pair->ratio.value),
-                                            table::interval(pair->ratio, table::times)));
+    if (!row.over_native || is_native(row.contender.framework)) continue;
+    all.push_back(row.contender.id + ' ' + over_native_text(row));
   }
   if (!all.empty())
     notes.push_back(fmt::format(
-        "What this machine can do: {} is the workload as one program, compiled for it, without a framework. "
-        "Times as long as it takes: {}.",
-        limit->contender.id, join(all, "; ")));
+        "What this machine can do: {} is the workload as one program of plain C++, compiled for it, without a "
+        "framework. Times as long as plain C++ needs on this machine: {}.",
+        native->contender.id, join(all, "; ")));
 }
 
 // Some frameworks do work between epochs; if epochs are short, that is a large part of every step.

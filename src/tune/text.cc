@@ -5,6 +5,7 @@
 #include "base/json_text.h"
 #include "base/texts.h"
 #include "records/names.h"
+#include "summary/limits.h"
 #include "table/numbers.h"
 #include "table/quantity.h"
 #include "tune/tune.h"
@@ -38,6 +39,13 @@ std::string nothing_gains(const std::vector<Alone>& alone) {
       std::ssize(alone) - timed == 1 ? "1 was" : fmt::format("{} were", std::ssize(alone) - timed));
 }
 
+// Whether the best setting found takes as little time as the limit.
+const char* reached(const Row& best) {
+  if (best.over_native->low > 1) return "No setting of a framework reached it.";
+  return best.over_native->high < 1 ? "That setting is faster than this limit, which is none here."
+                                    : "Whether that setting reaches it is not certain.";
+}
+
 }  // namespace
 
 std::string to_text(const Outcome& outcome, int width) {
@@ -62,6 +70,14 @@ std::string to_text(const Outcome& outcome, int width) {
           paragraph(fmt::format("{} alone: {}", words(alone.change), gain_of(alone)), width, "  ", "    ") +
           "\n";
   }
+  const Row* best = winner(outcome.best);
+  const std::string limit = best == nullptr ? "" : native_limit_of(*best);
+  if (!limit.empty())
+    out += "\n" +
+           paragraph(fmt::format("The limit: {} is the best setting found, and {}. {}",
+                                 spoken(best->contender), limit, reached(*best)),
+                     width, "", "  ") +
+           "\n";
   return out + "\n";
 }
 
@@ -79,7 +95,12 @@ std::string to_json(const Outcome& outcome) {
                    {"failure", tuned.failure},
                    {"untried", tuned.untried}});
   }
-  return dump(table::Json{{"tuned", all}}, 2) + "\n";
+  const Row* best = winner(outcome.best);
+  const bool held = best != nullptr && best->over_native.has_value();
+  return dump(table::Json{{"tuned", all},
+                          {"winner_over_native", held ? table::estimate(*best->over_native) : table::Json()}},
+              2) +
+         "\n";
 }
 
 Result<std::string> best_recipe(const std::string& text, const Outcome& outcome) {

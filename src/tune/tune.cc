@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "emit/all/frameworks.h"
 #include "proc/interrupt.h"
+#include "summary/limits.h"
 #include "table/numbers.h"
 
 namespace bakeoff::tune {
@@ -19,6 +20,8 @@ constexpr double kAloneShare = 0.5, kTogetherShare = 0.2, kBestShare = 0.3;  // 
 constexpr double kLeastMinutes = 0.05;  // of a race: what it says of a budget needs one
 // Of the longest search so far: another one and the race of the best need about as long.
 constexpr double kSearchAndLast = 1.5;
+constexpr double kLeastForLimit =
+    5;  // minutes of all races, from which on the limit is raced where no recipe names it
 constexpr double kLeastSearch = 0.5;  // minutes, of one framework: proofs and a heat of some settings
 
 // The time of all races. Each has its share of what those before it left, so that they end together when it does.
@@ -161,25 +164,51 @@ std::vector<recipe::Contender> bases_of(const recipe::Recipe& recipe) {
   return bases;
 }
 
+// The workload as one plain program, where the recipe does not name it and it can be one.
+std::optional<recipe::Contender> limit_of(const recipe::Recipe& recipe, double minutes) {
+  if (minutes < kLeastForLimit || !recipe.training.equalised()) return {};
+  const ir::Scenario scenario = recipe.training.scenario;
+  for (const emit::Framework* framework : emit::frameworks())
+    if (framework->limit && emit::can(*framework, scenario) &&
+        emit::check_supported(*framework, recipe.workload) &&
+        std::ranges::count(recipe.contenders, framework->name, &recipe::Contender::framework) == 0)
+      return recipe::emitted_contender(scenario, *framework, {}, {});
+  return {};
+}
+
 }  // namespace
+
+const Row* winner(const Summary& best) {
+  for (const Row& row : best.ranked)
+    if (!is_native(row.contender.framework)) return &row;
+  return best.ranked.empty() ? nullptr : &best.ranked[0];
+}
 
 Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, double minutes, run::Races& races,
                      const std::filesystem::path& folder, const Progress& progress) {
   Outcome outcome;
   const std::vector<recipe::Contender> bases = bases_of(recipe);
+  const auto searched = static_cast<size_t>(
+      std::ranges::count_if(bases, [](const recipe::Contender& base) { return !is_native(base.framework); }));
   // Of no framework is the search begun that has too little time for anything: it races as the recipe states it.
-  const size_t most = std::clamp<size_t>(static_cast<size_t>(minutes / kLeastSearch), 1, bases.size());
+  const size_t most =
+      std::clamp<size_t>(static_cast<size_t>(minutes / kLeastSearch), 1, std::max<size_t>(1, searched));
   const std::string short_of = fmt::format(
       "in {:g} min {} of {} frameworks can be searched, all of them in about {:g} min (--minutes)", minutes,
-      most, bases.size(), kLeastSearch * static_cast<double>(bases.size()));
-  if (most < bases.size()) progress(short_of);
+      most, searched, kLeastSearch * static_cast<double>(searched));
+  if (most < searched) progress(short_of);
   const auto count = static_cast<double>(most);
-  const double last = count * (bases.size() > 1 ? kBestShare : kBestShare / 2);
+  const double last = count * (searched > 1 ? kBestShare : kBestShare / 2);
   Time time(minutes, count * (kAloneShare + kTogetherShare) + last);
   Search search(recipe, machine, time, races, folder, progress);
   double longest_s = 0;  // search so far
+  size_t begun = 0;
   for (const recipe::Contender& base : bases) {
-    std::string untried = outcome.tuned.size() >= most ? short_of : "";
+    if (is_native(base.framework)) {
+      outcome.tuned.push_back({.base = base, .best = base, .untried = "it is the limit, which is not tuned"});
+      continue;
+    }
+    std::string untried = begun++ >= most ? short_of : "";
     if (untried.empty() && time.left_s() < kSearchAndLast * longest_s)
       untried = fmt::format("a search takes up to {} here, {} were left (--minutes)",
                             table::duration(1e3 * longest_s), table::duration(1e3 * time.left_s()));
@@ -197,6 +226,8 @@ Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, doubl
   best.contenders.clear();
   for (const Tuned& tuned : outcome.tuned)
     if (tuned.failure.empty()) best.contenders.push_back(tuned.best);
+  if (auto limit = limit_of(recipe, minutes); limit && !best.contenders.empty())
+    best.contenders.push_back(std::move(*limit));
   if (best.contenders.empty())
     return Error{.message = "no contender could be raced: " + outcome.tuned[0].failure};
   best.budget.minutes = time.take(last);

@@ -28,8 +28,12 @@ struct Tuned {
 
 struct Outcome {
   std::vector<Tuned> tuned = {};  // in the order of the recipe
-  Summary best = {};              // the race of the best settings
+  // The race of the best settings. The workload as one plain program is in it, too: the limit, which is not tuned.
+  Summary best = {};
 };
+
+// Of the race of the best: the best row of a framework, or the best of all where there is none; null: nothing was ranked.
+const Row* winner(const Summary& best);
 
 // `minutes`: of all races together, each in a folder of `folder`. Returns early after Ctrl-C, with what is known by
 // then.

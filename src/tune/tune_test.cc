@@ -55,7 +55,8 @@ struct Known : run::Races {
       races.back().push_back(c.id);
       Row row;
       row.contender.id = c.id;
-      double ms = c.framework == "torch" ? 10 : 20;
+      row.contender.framework = c.framework;
+      double ms = c.framework == "native" ? 5 : c.framework == "torch" ? 10 : 20;
       for (const auto& [words, factor] : factors) {
         const std::string setting = words.substr(0, words.find('='));
         const std::string value = words.substr(words.find('=') + 1);
@@ -77,6 +78,10 @@ struct Known : run::Races {
       const double ratio = row.ms_per_step.value / summary.ranked[0].ms_per_step.value;
       row.ratio = {ratio, ratio * 0.99, ratio * 1.01};
       row.rank_best = ++place;
+      const double over = row.ms_per_step.value / 5;
+      if (std::ranges::count(summary.ranked, "native", [](const Row& r) { return r.contender.framework; }) >
+          0)
+        row.over_native = Estimate{over, over * 0.99, over * 1.01};
       row.verdict = place == 1 ? RowVerdict::kLeader : ratio < 1.02 ? RowVerdict::kSame : RowVerdict::kSlower;
     }
     return summary;
@@ -139,8 +144,41 @@ TEST(Tune, FindsTheBestOfEachFrameworkAndRacesThem) {
   EXPECT_EQ(words(torch.alone[0].change), "channels_last=true");
   EXPECT_NEAR(*torch.alone[0].gain, 2, 1e-6);
   EXPECT_EQ(torch.alone[0].verdict, "faster");
-  EXPECT_EQ(known.races.back().size(), 2u) << "best against best";
+  EXPECT_EQ(known.races.back().size(), 3u) << "best against best, and the limit";
   EXPECT_THAT(to_text(*found, 80), HasSubstr("2.50"));
+}
+
+TEST(Tune, TheLimitIsRacedAndNotTuned) {
+  Known known;
+  const auto found = tune(recipe_of(), kMachine, 10, known, kFolder, kSilent);
+  ASSERT_TRUE(found.has_value());
+  EXPECT_THAT(known.races.back(), Contains("native"));
+  EXPECT_EQ(winner(found->best)->contender.id, "torch") << "of the frameworks";
+  EXPECT_THAT(
+      to_text(*found, 200),
+      HasSubstr(
+          "The limit: PyTorch is the best setting found, and plain C++ needs 0.50 times as long on this "
+          "machine ["));
+  EXPECT_THAT(to_text(*found, 200), HasSubstr("]. No setting of a framework reached it."));
+  EXPECT_THAT(to_json(*found), HasSubstr("\"winner_over_native\""));
+  const auto text = best_recipe(kRecipe, *found);
+  ASSERT_TRUE(text.has_value());
+  EXPECT_THAT(*text, Not(HasSubstr("native"))) << "what the recipe did not name is not in its best";
+  known.races.clear();
+  ASSERT_TRUE(tune(recipe_of(), kMachine, 4, known, kFolder, kSilent).has_value());
+  EXPECT_THAT(known.races.back(), Not(Contains("native"))) << "no time for it";
+}
+
+TEST(Tune, ALimitThatTheRecipeNamesStaysInIt) {
+  auto recipe = recipe_of();
+  recipe.contenders.push_back(
+      recipe::emitted_contender(ir::Scenario::kTrain, *emit::find_framework("native"), {}, {}));
+  Known known;
+  const auto found = tune(recipe, kMachine, 1, known, kFolder, kSilent);
+  ASSERT_TRUE(found.has_value());
+  ASSERT_EQ(found->tuned.size(), 3u);
+  EXPECT_THAT(found->tuned[2].untried, HasSubstr("is not tuned"));
+  EXPECT_THAT(known.races.back(), Contains("native"));
 }
 
 TEST(Tune, SaysHowManySettingsWereTimed) {
@@ -190,7 +228,7 @@ TEST(Tune, OneFrameworkThatFailsIsARow) {
   const auto found = tune(recipe_of(), kMachine, 10, known, kFolder, kSilent);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->tuned[1].failure, "not installed");
-  EXPECT_EQ(known.races.back().size(), 1u);
+  EXPECT_EQ(known.races.back().size(), 2u) << "torch and the limit";
 }
 
 TEST(Why, SharesTheGapOutOverSettings) {
@@ -212,6 +250,19 @@ TEST(Why, SharesTheGapOutOverSettings) {
   const std::string text = sentence(**found);
   EXPECT_THAT(text, HasSubstr("jit_compile=true would gain 1.25 (32% of the gap)"));
   EXPECT_THAT(text, HasSubstr("53% of it is in no setting that was tried"));
+}
+
+TEST(Why, TheLimitIsNoLeader) {
+  Known known;
+  known.factors = {{"jit_compile=true", 0.8}};
+  recipe::Recipe recipe = recipe_of();
+  recipe.contenders.push_back(
+      recipe::emitted_contender(ir::Scenario::kTrain, *emit::find_framework("native"), {}, {}));
+  const auto raced = known.race(recipe, kFolder);
+  const auto found = why(recipe, *raced, kMachine, known, kFolder);
+  ASSERT_TRUE(found.has_value() && found->has_value());
+  EXPECT_EQ((*found)->leader, "torch");
+  EXPECT_EQ((*found)->contender, "keras[backend=jax]");
 }
 
 TEST(Why, NothingIsSaidOfATie) {

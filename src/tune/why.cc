@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "summary/limits.h"
+
 namespace bakeoff::tune {
 namespace {
 
@@ -17,10 +19,15 @@ const recipe::Contender* contender_with(const recipe::Recipe& recipe, const std:
 
 Result<std::optional<Why>> why(const recipe::Recipe& recipe, const Summary& raced, const Machine& machine,
                                run::Races& races, const std::filesystem::path& folder) {
-  if (raced.ranked.size() < 2) return std::optional<Why>();
-  const Row& leader = raced.ranked[0];
-  const auto next = std::find_if(raced.ranked.begin() + 1, raced.ranked.end(), [&](const Row& row) {
-    return row.group == leader.group && surely_slower(row.verdict) && !row.at_least;
+  // Among frameworks: what is as fast as the machine allows has no settings that another one could take over.
+  const auto of_framework = [](const Row& row) { return !is_native(row.contender.framework); };
+  const auto first_row = std::ranges::find_if(raced.ranked, of_framework);
+  if (first_row == raced.ranked.end()) return std::optional<Why>();
+  const Row& leader = *first_row;
+  const bool leads = first_row == raced.ranked.begin();
+  const auto next = std::find_if(first_row + 1, raced.ranked.end(), [&](const Row& row) {
+    if (row.group != leader.group || row.at_least || !of_framework(row)) return false;
+    return leads ? surely_slower(row.verdict) : leader.ratio.high < row.ratio.low;
   });
   if (next == raced.ranked.end()) return std::optional<Why>();
   const recipe::Contender* base = contender_with(recipe, next->contender.id);

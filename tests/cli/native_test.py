@@ -260,6 +260,14 @@ class Native(unittest.TestCase):
                 self.assertEqual(ran.returncode, 2, ran.stderr)
                 self.assertIn(told, ran.stderr.splitlines()[0])
                 self.assertRegex(ran.stderr.splitlines()[1], r"^  \w")
+        told = subprocess.run(
+            ["./native", "--tuned", "--threads", "1"],
+            cwd=folder, capture_output=True, text=True, check=True,
+        ).stdout  # fmt: skip
+        self.assertIn("constexpr int64_t kThreads = 1;", told.splitlines())
+        self.assertRegex(
+            told, r"kTileRowsOfTwoVectors = \d+;\nconstexpr int64_t kBlockRows"
+        )
         arrays = subprocess.run(
             ["./native", "--steps", "1", "--data", "arrays"],
             cwd=folder, capture_output=True, text=True, check=False,

@@ -346,6 +346,10 @@ inline std::map<std::string, std::string> options(int argc, char** argv,
   for (const auto& [name, value] : known) all += " " + name;
   for (int i = 1; i < argc; i += 2) {
     if (!known.contains(argv[i])) refuse(std::string("there is no option ") + argv[i], "options:" + all);
+    if (std::string(argv[i]) == "--tuned") {
+      known[argv[i--]] = "yes";
+      continue;
+    }
     if (i + 1 == argc) refuse(std::string(argv[i]) + " needs a value", "write it behind the option");
     known[argv[i]] = argv[i + 1];
   }

@@ -137,9 +137,11 @@ void print_start(CodeWriter& out) {
                               {"--weights", "weights.safetensors"},
                               {"--steps", "100"},
                               {"--threads", "0"},
+                              {"--tuned", ""},
                               {"--out", ""}});
   const int64_t steps = whole_number(given, "--steps"), threads = whole_number(given, "--threads");
   static Network network(threads > 0 ? threads : default_threads());
+  if (!given.at("--tuned").empty()) return network.print_constants(), 0;
   network.load_weights(given.at("--weights"));
   network.load_data(given.at("--data"));
 )");

@@ -61,7 +61,7 @@ std::set<std::string> reserved(bool in_network = true) {
       "std Real kBatch kLearningRate Network parameters gradients arena whole_arena rows table first_row data_rows i j k l m "
       "n p t sum share step updates main argc argv forward backward update train_step predict_step restart load_data Memory Rows "
       "native team lanes pack local sums place begin part parts thread share_of batch_rows pass phase clear add_up more "
-      "begin_update clipping squares square kBlock kBlocks kShares kSums kFew blocks "
+      "begin_update clipping squares square print_constants kBlock kBlocks kShares kSums kFew blocks "
       "load_weights set_batch next_batch set_data inputs outputs output_names predict batch network library Library failed output output_shape dropout_key dropout_rate dropping masks learning_rate first "
       "second averages factor scale norm square move rate c1 c2 g decay kTrained kDecayed kAll NULL EOF stdin stdout stderr errno assert linux unix INFINITY "
       "NAN M_PI int32_t int64_t uint64_t size_t"));
@@ -93,11 +93,14 @@ class Program {
     main();
     std::string text = out_.text();
     const std::string used = helpers().used_by(text.substr(head));
-    const bool multiplies = (used + text.substr(head)).find("native::") != std::string::npos;
-    return text.insert(head, (multiplies ? kernels() : "") + used);
+    return text.insert(head, (multiplies(text.substr(head)) ? kernels() : "") + used);
   }
 
  private:
+  // Whether what is printed calls kernels, itself or by helpers.
+  static bool multiplies(const std::string& printed) {
+    return (helpers().used_by(printed) + printed).find("native::") != std::string::npos;
+  }
   bool trains() const { return graph_.trains(); }
   bool drops() const { return trains() && ir::drops(workload_); }
   bool used(int value) const {
@@ -122,6 +125,7 @@ class Program {
   void print_place();
   void print_phases();
   void print_inputs();
+  void print_choices();
   void print_each();
   void print_pass();
   void print_sums();
@@ -250,6 +254,7 @@ void load_weights(const std::string& path) {
     load_data();
     set_batch();
     if (trains()) print_update(out_, request_.training.optimizer, update_);
+    print_choices();
     print_each();
     print_pass();
     if (trains())
@@ -616,6 +621,35 @@ void Program::print_batch() {
     cpp::statement(out_, fmt::format("  {}{}{}", i == 0 ? "return {" : "        ", all[i],
                                      i + 1 < all.size() ? "," : "};"));
   out_.line("}");
+}
+
+void Program::print_choices() {
+  const Schedule& plan = graph_.schedule;
+  const auto phase = [&](Extent extent) {
+    return std::ranges::count(plan.phases, extent, &Phase::extent) > 0;
+  };
+  out_.print(
+      R"(// What is chosen: rows that work together, blocks and tiles of matrix products; --tuned prints it. Nothing of it changes
+// from run to run but the threads.
+void print_constants() const {
+)");
+  const auto constant = [&](const std::string& name, const std::string& value) {
+    out_.line(
+        fmt::format("  std::printf(\"constexpr int64_t {} = %d;\\n\", static_cast<int>({}));", name, value));
+  };
+  constant("kBatch", "kBatch");
+  constant("kShares", "kShares");
+  constant("kThreads", "team.size()");
+  if (phase(Extent::kFew)) constant("kRowsAtATime", std::to_string(plan.few));
+  if (multiplies(out_.text())) {
+    constant("kLanes", "native::Lanes<Real>::kLanes");
+    constant("kTileRowsOfOneVector", "native::most_rows(1)");
+    constant("kTileRowsOfTwoVectors", "native::most_rows(2)");
+    constant("kBlockRows", "native::Blocks<Real>::kRows");
+    constant("kBlockColumns", "native::Blocks<Real>::kColumns");
+    constant("kBlockDepth", "native::kDepth<Real>");
+  }
+  out_.print("}\n\n");
 }
 
 void Program::print_each() {

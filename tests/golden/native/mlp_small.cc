@@ -230,6 +230,20 @@ struct Network : Memory {
     pack(0, 1);
   }
 
+  // What is chosen: rows that work together, blocks and tiles of matrix products; --tuned prints it. Nothing of it changes
+  // from run to run but the threads.
+  void print_constants() const {
+    std::printf("constexpr int64_t kBatch = %d;\n", static_cast<int>(kBatch));
+    std::printf("constexpr int64_t kShares = %d;\n", static_cast<int>(kShares));
+    std::printf("constexpr int64_t kThreads = %d;\n", static_cast<int>(team.size()));
+    std::printf("constexpr int64_t kLanes = %d;\n", static_cast<int>(native::Lanes<Real>::kLanes));
+    std::printf("constexpr int64_t kTileRowsOfOneVector = %d;\n", static_cast<int>(native::most_rows(1)));
+    std::printf("constexpr int64_t kTileRowsOfTwoVectors = %d;\n", static_cast<int>(native::most_rows(2)));
+    std::printf("constexpr int64_t kBlockRows = %d;\n", static_cast<int>(native::Blocks<Real>::kRows));
+    std::printf("constexpr int64_t kBlockColumns = %d;\n", static_cast<int>(native::Blocks<Real>::kColumns));
+    std::printf("constexpr int64_t kBlockDepth = %d;\n", static_cast<int>(native::kDepth<Real>));
+  }
+
   // Calls act(rows) for every share of this thread, `most` rows at a time.
   template <typename Act>
   void each(int64_t thread, int64_t most, const Act& act) {
@@ -307,9 +321,11 @@ int main(int argc, char** argv) try {
                               {"--weights", "weights.safetensors"},
                               {"--steps", "100"},
                               {"--threads", "0"},
+                              {"--tuned", ""},
                               {"--out", ""}});
   const int64_t steps = whole_number(given, "--steps"), threads = whole_number(given, "--threads");
   static Network network(threads > 0 ? threads : default_threads());
+  if (!given.at("--tuned").empty()) return network.print_constants(), 0;
   network.load_weights(given.at("--weights"));
   network.load_data(given.at("--data"));
   std::signal(SIGINT, interrupt);
