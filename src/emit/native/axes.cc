@@ -57,7 +57,7 @@ void each_reduced(const Call& c, const std::vector<std::string>& statements) {
   }
   // The output of a reduction that drops axes is held in canonical order, of the same numbers.
   Operand out = broadcast(kept, x);
-  loops(c.out, x, {{.strides = strides_of(x)}, out}, statements);
+  loops(c, x, {{.strides = strides_of(x)}, out}, statements);
 }
 
 double share(const Call& c) {
@@ -69,7 +69,7 @@ void sum(const Call& c) {
   fill(c.out, c.y(), count_of(c.result().sizes));
   each_reduced(c, {fmt::format("{}[@1] += {}[@0];", c.y(), c.x())});
   if (c.node().op == Op::kMean)
-    loops(c.out, c.result().sizes, {{.strides = strides_of(c.result().sizes)}},
+    loops(c, c.result().sizes, {{.strides = strides_of(c.result().sizes)}},
           {fmt::format("{}[@0] /= {};", c.y(), share(c))});
 }
 void sum_backward(const Call& c) {
@@ -99,7 +99,7 @@ void logsumexp(const Call& c) {
   extreme_into(c, c.step.kept);
   fill(c.out, c.y(), count_of(c.result().sizes));
   each_reduced(c, {fmt::format("{}[@1] += exp_of({}[@0] - {}[@1]);", c.y(), c.x(), c.step.kept)});
-  loops(c.out, c.result().sizes, {{.strides = strides_of(c.result().sizes)}},
+  loops(c, c.result().sizes, {{.strides = strides_of(c.result().sizes)}},
         {fmt::format("{0}[@0] = {1}[@0] + std::log({0}[@0]);", c.y(), c.step.kept)});
 }
 void logsumexp_backward(const Call& c) {

@@ -103,7 +103,7 @@ void conv(const Call& c) {
 // The gradient behind a ReLU, where no reader has masked it.
 void mask(const Call& c) {
   if (!c.step.relu || c.step.masked) return;
-  loops(c.out, c.result().sizes, {{.strides = strides_of(c.result().sizes)}},
+  loops(c, c.result().sizes, {{.strides = strides_of(c.result().sizes)}},
         {fmt::format("{0}[@0] = {1}[@0] > 0 ? {0}[@0] : Real{{0}};", c.g(), c.y())});
 }
 
@@ -206,7 +206,7 @@ void products(const Call& c, const Factor& a, const Factor& b, const Factor& y) 
     operands.push_back(operand);
   }
   const std::string inner = size(a.sizes, a.turned ? 2 : 1);
-  loops(c.out, outer, operands,
+  loops(c, outer, operands,
         {fmt::format("product({}, {}, {}, {}, {}, {} + @2, {});", size(y.sizes, 2), inner, size(y.sizes, 1),
                      matrix(a, "@0"), matrix(b, "@1"), y.pointer, size(y.sizes, 1))});
 }

@@ -103,7 +103,7 @@ void move_forward(const Call& c) {
     fill(c.out, c.y(), count_of(c.result().sizes), real(c.node().real("value")));
   for (size_t i = 0; i < moved(c); ++i) {
     const Move m = move_of(c, i);
-    loops(c.out, m.sizes, {m.from, m.to}, {fmt::format("{}[@1] = {}[@0];", c.y(), c.x(i))});
+    loops(c, m.sizes, {m.from, m.to}, {fmt::format("{}[@1] = {}[@0];", c.y(), c.x(i))});
   }
 }
 
@@ -111,7 +111,7 @@ void move_backward(const Call& c) {
   for (size_t i = 0; i < moved(c); ++i) {
     if (!c.wants(i)) continue;
     const Move m = move_of(c, i);
-    loops(c.out, m.sizes, {m.from, m.to}, {fmt::format("{}[@0] += {}[@1];", c.dx(i), c.g())});
+    loops(c, m.sizes, {m.from, m.to}, {fmt::format("{}[@0] += {}[@1];", c.dx(i), c.g())});
   }
 }
 

@@ -10,10 +10,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <regex>
+#include <set>
 
 #include "base/texts.h"
 #include "emit/cpp.h"
+#include "ir/op_table.h"
 
 namespace bakeoff::emit::native {
 
@@ -138,21 +142,19 @@ bool independent(const Nest& nest, const std::vector<std::string>& statements) {
   return true;
 }
 
-}  // namespace
-
-void loops(CodeWriter& out, const ir::Shape& sizes, const std::vector<Operand>& operands,
-           const std::vector<std::string>& statements) {
-  const Nest nest(sizes, operands);
+// Prints them; `outermost`: how often the outermost one runs.
+void print_loops(CodeWriter& out, const Nest& nest, const std::string& outermost,
+                 const std::vector<std::string>& statements) {
   std::string indent;
   for (size_t axis = 0; axis < nest.sizes.size(); ++axis) {
     const char name = static_cast<char>('i' + axis);
     if (axis + 1 == nest.sizes.size() && independent(nest, statements)) out.line(indent + kIndependent);
-    out.line(
-        fmt::format("{0}for (int64_t {1} = 0; {1} < {2}; ++{1}) {{", indent, name, nest.sizes[axis].text()));
+    out.line(fmt::format("{0}for (int64_t {1} = 0; {1} < {2}; ++{1}) {{", indent, name,
+                         axis == 0 ? outermost : nest.sizes[axis].text()));
     indent += "  ";
   }
   for (std::string statement : statements) {
-    for (size_t k = 0; k < operands.size(); ++k) {
+    for (size_t k = 0; k < nest.operands.size(); ++k) {
       const std::string mark = fmt::format("@{}", k), index = nest.index(nest.operands[k]);
       for (size_t at = statement.find(mark); at != std::string::npos;
            at = statement.find(mark, at + index.size()))
@@ -164,6 +166,92 @@ void loops(CodeWriter& out, const ir::Shape& sizes, const std::vector<Operand>& 
     indent.resize(indent.size() - 2);
     out.line(indent + "}");
   }
+}
+
+// Statements with letters for arrays.
+class Lettered {
+ public:
+  Lettered(const Call& c, const std::vector<Operand>& operands, const std::vector<std::string>& given)
+      : c_(c), operands_(operands) {
+    static const std::regex use(R"((\w+)(\[@|\s\+\s@)(\d)(\]\s[-+*/]?=\s)?)");
+    for (const std::string& statement : given) {
+      std::string text;
+      auto last = statement.cbegin();
+      for (std::sregex_iterator found(statement.begin(), statement.end(), use), end; found != end; ++found) {
+        const bool by_function = (*found)[2] != "[@" && found->prefix().str().back() != '{';
+        const size_t letter = letter_of((*found)[1], static_cast<size_t>(std::stoi((*found)[3])));
+        if ((*found)[4].matched || by_function) written_.insert(letter);
+        text += std::string(last, (*found)[1].first) + names[letter];
+        last = (*found)[1].second;
+      }
+      statements.push_back(text + std::string(last, statement.cend()));
+    }
+  }
+
+  // ", Real* a, const int32_t* b"
+  std::string parameters() const {
+    std::string text;
+    for (size_t i = 0; i < names.size(); ++i) {
+      const auto value = std::ranges::find(c_.graph.values, arrays_[i].first, &Value::name);
+      const bool whole = value != c_.graph.values.end() && value->whole();
+      text += fmt::format(", {}{}* {}", written_.contains(i) ? "" : "const ", whole ? "int32_t" : "Real",
+                          names[i]);
+    }
+    return text;
+  }
+  std::vector<std::string> arguments() const {
+    std::vector<std::string> all;
+    for (const auto& [array, offset] : arrays_)
+      all.push_back(offset == 0 ? array
+                                : fmt::format("{} {} {}", array, offset < 0 ? "-" : "+", std::abs(offset)));
+    return all;
+  }
+
+  std::vector<std::string> statements, names;
+
+ private:
+  size_t letter_of(const std::string& array, size_t operand) {
+    const std::pair<std::string, int64_t> key = {array, operands_[operand].offset};
+    const auto known = std::ranges::find(arrays_, key);
+    if (known == arrays_.end()) {
+      arrays_.push_back(key);
+      names.emplace_back(1, "abcdefgh"[arrays_.size() - 1]);
+      return names.size() - 1;
+    }
+    return static_cast<size_t>(known - arrays_.begin());
+  }
+
+  const Call& c_;
+  const std::vector<Operand>& operands_;
+  std::vector<std::pair<std::string, int64_t>> arrays_;
+  std::set<size_t> written_;
+};
+
+}  // namespace
+
+void loops(CodeWriter& out, const ir::Shape& sizes, const std::vector<Operand>& operands,
+           const std::vector<std::string>& statements) {
+  const Nest nest(sizes, operands);
+  print_loops(out, nest, nest.sizes.empty() ? "" : nest.sizes[0].text(), statements);
+}
+
+void loops(const Call& c, const ir::Shape& sizes, const std::vector<Operand>& operands,
+           const std::vector<std::string>& statements) {
+  Nest nest(sizes, operands);
+  if (c.book == nullptr || nest.sizes.empty()) return loops(c.out, sizes, operands, statements);
+  const Lettered letters(c, operands, statements);
+  for (Operand& operand : nest.operands) operand.offset = 0;
+  CodeWriter body(2);
+  print_loops(body, nest, "count", letters.statements);
+  const bool rows = std::regex_search(body.text(), std::regex("\\brows\\b"));
+  const std::string head = (rows ? "int64_t rows, int64_t count" : "int64_t count") + letters.parameters();
+  const std::string op = c.step.node < 0 ? "turn" : ir::info(c.node().op).name;
+  const std::string name = c.book->note(head, body.text(), "each_" + op);
+  if (name.empty()) return loops(c.out, sizes, operands, statements);
+  std::vector<std::string> arguments = letters.arguments();
+  arguments.insert(arguments.begin(), nest.sizes[0].text());
+  if (rows) arguments.insert(arguments.begin(), "rows");
+  invoke(c, name, arguments);
 }
 
 void fill(CodeWriter& out, const std::string& pointer, const Count& count, const std::string& value) {

@@ -7,6 +7,7 @@
 
 #include "emit/code_writer.h"
 #include "emit/native/graph.h"
+#include "emit/native/loop_book.h"
 
 namespace bakeoff::emit::native {
 
@@ -16,6 +17,7 @@ struct Call {
   const Step& step;
   CodeWriter& out;
   uint64_t begun = 0;  // backwards: a bit for each input whose gradient is written here for the first time
+  LoopBook* book = nullptr;  // of the program that is printed
 
   const ir::Node& node() const { return graph.node(step); }
   const Value& in(size_t i) const { return graph.values[static_cast<size_t>(step.inputs[i])]; }
@@ -92,6 +94,10 @@ std::vector<int64_t> strides_of(const ir::Shape& sizes);
 Operand broadcast(const ir::Shape& own, const ir::Shape& sizes);
 // Loops over `sizes`; "@0" in a statement is the index of the first operand.
 void loops(CodeWriter& out, const ir::Shape& sizes, const std::vector<Operand>& operands,
+           const std::vector<std::string>& statements);
+// The same, by a function where other steps have this loop too. Statements name nothing but arrays, which stand before
+// "[@0]" or " + @0", `rows`, and functions.
+void loops(const Call& c, const ir::Shape& sizes, const std::vector<Operand>& operands,
            const std::vector<std::string>& statements);
 // "std::fill(y, y + count, value);"
 void fill(CodeWriter& out, const std::string& pointer, const Count& count,

@@ -132,8 +132,7 @@ std::vector<Operand> operands(const Call& c) {
 
 void formula_forward(const Call& c) {
   const std::string value = filled(c, formulas().at(c.node().op).value);
-  loops(c.out, c.result().sizes, operands(c),
-        {fmt::format("{}[@{}] = {};", c.y(), c.step.inputs.size(), value)});
+  loops(c, c.result().sizes, operands(c), {fmt::format("{}[@{}] = {};", c.y(), c.step.inputs.size(), value)});
 }
 
 void formula_backward(const Call& c) {
@@ -158,7 +157,7 @@ void formula_backward(const Call& c) {
                                                : fmt::format("{} -= {} * {};", to, g, slope.substr(1))
                                  : fmt::format("{} {} {} * {};", to, c.adds(i), g, slope));
   }
-  loops(c.out, c.result().sizes, operands(c), statements);
+  loops(c, c.result().sizes, operands(c), statements);
 }
 
 // A gradient of every place once; a broadcast input's is a sum.
@@ -200,7 +199,7 @@ void parameter(const Call& c) {
 void parameter_backward(const Call& c) {
   if (!c.trains("weight")) return;
   const Operand own{.strides = strides_of(c.result().sizes)};
-  loops(c.out, c.result().sizes, {own}, {fmt::format("{}[@0] += {}[@0];", c.dw("weight"), c.g())});
+  loops(c, c.result().sizes, {own}, {fmt::format("{}[@0] += {}[@0];", c.dw("weight"), c.g())});
 }
 
 bool mentions(const std::vector<std::string>& slopes, const std::string& mark) {

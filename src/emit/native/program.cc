@@ -85,6 +85,9 @@ class Program {
   }
 
   std::string text() {
+    CodeWriter first_time(2);
+    for (const Step& step : graph_.steps) print_step(step, first_time);
+    book_.name_all(names_);
     header();
     const size_t head = out_.text().size();
     memory();
@@ -133,7 +136,7 @@ class Program {
   void load_data();
   void set_batch();
   bool read_later(const Step& step, int id) const;
-  void print_step(const Step& step);
+  void print_step(const Step& step, CodeWriter& out);
   void print_output();
   void print_batch();
   std::vector<Port> ports(bool outputs);
@@ -148,6 +151,7 @@ class Program {
   Namer arguments_;  // of functions of C
   Graph graph_;
   Update update_;
+  LoopBook book_;
   std::vector<size_t> loaded_;     // inputs that something reads
   std::vector<std::string> data_;  // by input: the vector that holds it
   CodeWriter out_{2};
@@ -221,7 +225,8 @@ void Program::rows() {
     print_places();
     print_place();
     if (drops()) print_dropout();
-    for (const Step& step : graph_.steps) print_step(step);
+    book_.print(out_);
+    for (const Step& step : graph_.steps) print_step(step, out_);
     print_phases();
     trains() ? print_output() : print_outputs(out_, graph_, ports(true));
     print_batch();
@@ -546,8 +551,8 @@ bool Program::read_later(const Step& step, int id) const {
                      [&](const Step& s) { return s.backward && std::ranges::count(s.inputs, id) > 0; });
 }
 
-void Program::print_step(const Step& step) {
-  const Call c{graph_, step, out_};
+void Program::print_step(const Step& step, CodeWriter& out) {
+  const Call c{.graph = graph_, .step = step, .out = out, .book = &book_};
   const OpRow& row = step.node < 0 ? turn_row() : *find_row(graph_.node(step).op);
   std::vector<std::string> read;
   for (const int id : step.inputs) read.push_back(value(id).name);
@@ -556,19 +561,19 @@ void Program::print_step(const Step& step) {
   if (step.node >= 0 && !graph_.node(step).params.empty())
     layer =
         layer_of(workload_.parameters[static_cast<size_t>(graph_.node(step).params[0].param)].name) + ": ";
-  out_.line(fmt::format("// {}{} = {}({}), {}.", layer, c.y(), op, join(read, ", "),
-                        ir::to_text(c.result().sizes)));
-  out_.line(fmt::format("void {}() {{", step.forward));
+  out.line(fmt::format("// {}{} = {}({}), {}.", layer, c.y(), op, join(read, ", "),
+                       ir::to_text(c.result().sizes)));
+  out.line(fmt::format("void {}() {{", step.forward));
   {
-    const auto body = out_.indent();
+    const auto body = out.indent();
     row.forward(c);
   }
-  out_.line("}");
-  out_.blank();
+  out.line("}");
+  out.blank();
   if (!step.backward) return;
-  out_.line(fmt::format("void {}() {{", step.way_back));
+  out.line(fmt::format("void {}() {{", step.way_back));
   {
-    const auto body = out_.indent();
+    const auto body = out.indent();
     std::set<std::string> begun;
     Call back = c;
     for (size_t i = 0; i < step.inputs.size(); ++i) {
@@ -577,12 +582,12 @@ void Program::print_step(const Step& step) {
       if (row.sets != nullptr && std::ranges::count(step.inputs, id) == 1 && row.sets(c, i))
         back.begun |= uint64_t{1} << i;
       else
-        fill(out_, c.dx(i), count_of(c.in(i).sizes));
+        fill(out, c.dx(i), count_of(c.in(i).sizes));
     }
     row.backward(back);
   }
-  out_.line("}");
-  out_.blank();
+  out.line("}");
+  out.blank();
 }
 
 void Program::print_phases() {

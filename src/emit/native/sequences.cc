@@ -12,7 +12,7 @@ using ir::Op;
 void positions(const Call& c) {
   const ir::Shape& x = c.in(0).sizes;
   const Operand all{.strides = strides_of(x)};
-  loops(c.out, x, {all, broadcast({1, x[1], x[2]}, x)},
+  loops(c, x, {all, broadcast({1, x[1], x[2]}, x)},
         {fmt::format("{}[@0] = {}[@0] + {}[@1];", c.y(), c.x(), c.w("weight"))});
 }
 void positions_backward(const Call& c) {
@@ -20,7 +20,7 @@ void positions_backward(const Call& c) {
   std::vector<std::string> statements;
   if (c.wants(0)) statements.push_back(fmt::format("{}[@0] += {}[@0];", c.dx(), c.g()));
   if (c.trains("weight")) statements.push_back(fmt::format("{}[@1] += {}[@0];", c.dw("weight"), c.g()));
-  loops(c.out, x, {{.strides = strides_of(x)}, broadcast({1, x[1], x[2]}, x)}, statements);
+  loops(c, x, {{.strides = strides_of(x)}, broadcast({1, x[1], x[2]}, x)}, statements);
 }
 
 std::string heads(const Call& c) {

@@ -161,6 +161,14 @@ struct Rows : Memory {
     y = y_data + first * 1;
   }
 
+  // Loops that several steps have in common; `count`: of the outermost.
+  [[gnu::noinline]] static void each_conv2d(int64_t count, Real* a, const Real* b) {
+    #pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) {
+      a[i] = b[i] > 0 ? a[i] : Real{0};
+    }
+  }
+
   // conv1: h2 = conv2d(x), [N,26,26,32].
   void h1_forward() {
     conv2d<native::Conv{.h = 28, .w = 28, .oh = 26, .ow = 26, .k = 32, .r = 3,
@@ -182,10 +190,7 @@ struct Rows : Memory {
   }
 
   void h3_backward() {
-    #pragma GCC ivdep
-    for (int64_t i = 0; i < rows * 18432; ++i) {
-      d_h4[i] = h4[i] > 0 ? d_h4[i] : Real{0};
-    }
+    each_conv2d(rows * 18432, d_h4, h4);
     column_sums<32>(rows * 576, d_h4, d_conv2_bias);
     conv2d_dw<native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24, .k = 32, .r = 3,
                            .s = 3}>(rows, h2, d_h4, d_conv2_weight);
@@ -229,10 +234,7 @@ struct Rows : Memory {
   }
 
   void h8_backward() {
-    #pragma GCC ivdep
-    for (int64_t i = 0; i < rows * 4096; ++i) {
-      d_h9[i] = h9[i] > 0 ? d_h9[i] : Real{0};
-    }
+    each_conv2d(rows * 4096, d_h9, h9);
     column_sums<64>(rows * 64, d_h9, d_conv4_bias);
     conv2d_dw<native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8, .k = 64, .r = 3,
                            .s = 3}>(rows, h7, d_h9, d_conv4_weight);

@@ -94,6 +94,9 @@ struct Grid {
   static constexpr int64_t kTall = kWide == kLast - kFirst ? best_rows(W.oh, kVectors, kWide) : 1;
 };
 
+// Steps of a sum from which on it costs less than 1% to store it before it is finished.
+inline constexpr int64_t kLong = 256;
+
 template <typename T, Window W, unsigned kFinish>
 struct Slide {
   using F = Frame<T, W>;
@@ -116,23 +119,25 @@ struct Slide {
     constexpr TileShape kTile = {.tall = kTall,
                                  .wide = kWide,
                                  .vectors = kVectors,
-                                 .a_tall = W.stride_h * F::kRow,
-                                 .a_wide = W.stride_w * F::kPixel,
+                                 .a_tall = kTall > 1 ? W.stride_h * F::kRow : 0,
+                                 .a_wide = kWide > 1 ? W.stride_w * F::kPixel : 0,
                                  .a_step = 1,
                                  .b_step = kB,
-                                 .a_jump = W.dilation_w * F::kPixel,
-                                 .b_jump = W.c * kB,
-                                 .a_leap = W.dilation_h * F::kRow,
-                                 .b_leap = W.s * W.c * kB,
                                  .b_part = Lanes<T>::kLanes,
-                                 .finish = kFinish};
+                                 .finish = kSteps < kLong ? kFinish : kAny};
     const int64_t r = first_tap(oy + kTall - 1), r_count = last_tap(oy) - r;
     const T* const from = x + F::kStart + (oy * W.stride_h + r * W.dilation_h) * F::kRow +
                           (ox * W.stride_w + s * W.dilation_w) * F::kPixel;
     const int64_t to = oy * W.y_row + ox * W.y_pixel;
-    const Turns turns = {r_count, F::kMerged ? 1 : s_count, F::kMerged ? s_count * W.c : W.c};
+    const Turns turns = {.outer = r_count,
+                         .middle = F::kMerged ? 1 : s_count,
+                         .inner = F::kMerged ? s_count * W.c : W.c,
+                         .a_leap = W.dilation_h * F::kRow,
+                         .b_leap = W.s * W.c * kB,
+                         .a_jump = W.dilation_w * F::kPixel,
+                         .b_jump = W.c * kB};
     tile<T, kTile>(from, b + (r * W.s + s) * W.c * kB, turns, with.moved(0, to), y + to,
-                   {.tall = W.y_row, .wide = W.y_pixel, .part = kPart});
+                   {.tall = W.y_row, .wide = W.y_pixel, .part = kPart, .finish = kFinish});
   }
 
   // One picture, one block of columns.
@@ -350,14 +355,10 @@ struct WeightGradient {
     constexpr TileShape kTile = {.tall = kTall,
                                  .wide = kWide,
                                  .vectors = kVectors,
-                                 .a_tall = S.dilation_h * F::kRow,
+                                 .a_tall = kTall > 1 ? S.dilation_h * F::kRow : 0,
                                  .a_wide = 1,
-                                 .a_step = S.stride_w * F::kPixel,
-                                 .b_step = S.k,
-                                 .a_jump = S.stride_h * F::kRow,
-                                 .b_jump = S.ow * S.k,
-                                 .a_leap = F::kPicture,
-                                 .b_leap = S.oh * S.ow * S.k,
+                                 .a_step = 0,
+                                 .b_step = 0,
                                  .b_part = kPart,
                                  .finish = kAdd};
     const int64_t r = F::kMerged ? run : run / S.s, s = F::kMerged ? 0 : run % S.s;
@@ -367,9 +368,18 @@ struct WeightGradient {
         std::min({oy + kStrip, S.oh, floor_div(S.h - 1 + S.top - r * S.dilation_h, S.stride_h) + 1});
     const int64_t from =
         F::kStart + (first * S.stride_h + r * S.dilation_h) * F::kRow + s * S.dilation_w * F::kPixel;
+    const Turns turns = {.outer = pictures,
+                         .middle = last - first,
+                         .inner = S.ow,
+                         .a_leap = F::kPicture,
+                         .b_leap = S.oh * S.ow * S.k,
+                         .a_jump = S.stride_h * F::kRow,
+                         .b_jump = S.ow * S.k,
+                         .a_step = S.stride_w * F::kPixel,
+                         .b_step = S.k};
     if (last > first)
-      tile<T, kTile>(x + from + row, dy + first * S.ow * S.k, {pictures, last - first, S.ow}, {},
-                     dw + (run * kRun + row) * S.k, {.tall = kRun * S.k, .wide = S.k, .part = kPart});
+      tile<T, kTile>(x + from + row, dy + first * S.ow * S.k, turns, {}, dw + (run * kRun + row) * S.k,
+                     {.tall = kRun * S.k, .wide = S.k, .part = kPart});
   }
 
   // dw += the sum over n pictures.

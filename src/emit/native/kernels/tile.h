@@ -32,9 +32,7 @@ enum Finish : unsigned {
 struct TileShape {
   int64_t tall = 1, wide = 1, vectors = 1;
   int64_t a_tall = 0, a_wide = 0;  // from row to row of A
-  int64_t a_step = 1, b_step = 1;  // of the inner loop
-  int64_t a_jump = 0, b_jump = 0;  // of the loop around it
-  int64_t a_leap = 0, b_leap = 0;  // of the one around that
+  int64_t a_step = 1, b_step = 1;  // of the inner loop; 0: as Turns says
   int64_t b_part = 1;              // lanes of the last vector that exist in B; all where it is packed
   unsigned finish = kPlain;
 };
@@ -46,9 +44,13 @@ struct Out {
   unsigned finish = kPlain;    // of a tile that is made for kAny
 };
 
-// How often the three loops of a tile run.
+// How often the three loops of a tile run, and how far they go in A and B. These are no constants of the
+// type, nor are finishes of long sums: layers of other sizes share a tile, and one takes 0.1 s to compile.
 struct Turns {
   int64_t outer = 1, middle = 1, inner = 1;
+  int64_t a_leap = 0, b_leap = 0;  // of the outer loop
+  int64_t a_jump = 0, b_jump = 0;  // of the middle one
+  int64_t a_step = 0, b_step = 0;  // of the inner one, where the type does not say
 };
 
 // What a finish reads; a null pointer where it does not.
@@ -68,25 +70,45 @@ NATIVE_INLINE void ahead(const void* p) { __builtin_prefetch(p); }
 
 #define NATIVE_UNROLL _Pragma("GCC unroll 32")
 
-template <typename T, int64_t kVectors>
-NATIVE_INLINE void finish_row(unsigned finish, int64_t part, typename Lanes<T>::V* sums, Beside<T> with,
-                              T* y) {
+template <typename T>
+NATIVE_INLINE void finish_vector(unsigned finish, int64_t part, typename Lanes<T>::V sum, Beside<T> with,
+                                 T* y) {
   using L = Lanes<T>;
-  NATIVE_UNROLL
-  for (int64_t v = 0; v < kVectors; ++v) {
-    const bool whole = v + 1 < kVectors || part == L::kLanes;
-    const int64_t at = v * L::kLanes;
-    const auto load = [&](const T* from) { return whole ? L::load(from + at) : L::load(from + at, part); };
-    auto sum = sums[v];
-    if (finish & kBias) sum = L::add(sum, load(with.bias));
-    if (finish & kAdd) sum = L::add(sum, load(y));
-    if (finish & kRelu) sum = L::max(sum, L::zero());
-    if (finish & kMask) sum = L::where_positive(load(with.mask), sum);
-    if (whole)
-      L::store(y + at, sum);
-    else
-      L::store(y + at, sum, part);
+  const bool whole = part == L::kLanes;
+  const auto load = [&](const T* from) { return whole ? L::load(from) : L::load(from, part); };
+  if (finish & kBias) sum = L::add(sum, load(with.bias));
+  if (finish & kAdd) sum = L::add(sum, load(y));
+  if (finish & kRelu) sum = L::max(sum, L::zero());
+  if (finish & kMask) sum = L::where_positive(load(with.mask), sum);
+  if (whole)
+    L::store(y, sum);
+  else
+    L::store(y, sum, part);
+}
+
+// Rows of `vectors` vectors each, finished by kFinish or one of those after it.
+template <typename T, unsigned kFinish = kPlain>
+NATIVE_INLINE void finish_rows_by(int64_t tall, int64_t wide, int64_t vectors,
+                                  const typename Lanes<T>::V* sums, Beside<T> with, T* y, Out out) {
+  constexpr int64_t kLanes = Lanes<T>::kLanes;
+  if constexpr (kFinish + 1 < kAny) {
+    if (out.finish != kFinish) return finish_rows_by<T, kFinish + 1>(tall, wide, vectors, sums, with, y, out);
   }
+  for (int64_t i = 0; i < tall; ++i) {
+    for (int64_t j = 0; j < wide; ++j) {
+      int64_t at = i * out.tall + j * out.wide;
+      for (int64_t v = 0; v + 1 < vectors; ++v, ++sums, at += kLanes)
+        finish_vector<T>(kFinish, kLanes, *sums, with.moved(v * kLanes, at), y + at);
+      finish_vector<T>(kFinish, out.part, *sums++, with.moved((vectors - 1) * kLanes, at), y + at);
+    }
+  }
+}
+
+// A tile made for kAny stores its sums and calls this: all finishes of all its rows would be most of its code.
+template <typename T>
+__attribute__((noinline)) void finish_rows(int64_t tall, int64_t wide, int64_t vectors,
+                                           const typename Lanes<T>::V* sums, Beside<T> with, T* y, Out out) {
+  finish_rows_by<T>(tall, wide, vectors, sums, with, y, out);
 }
 
 // y = finish(sum over outer, middle, inner of A[row] * B). `with.mask` moves as y does.
@@ -101,19 +123,21 @@ __attribute__((noinline)) void tile(const T* a, const T* b, Turns turns, Beside<
     NATIVE_UNROLL
     for (int64_t v = 0; v < kVectors; ++v) sums[r][v] = L::zero();
   }
-  for (int64_t o = 0; o < turns.outer; ++o, a += S.a_leap, b += S.b_leap) {
+  const int64_t a_step = S.a_step == 0 ? turns.a_step : S.a_step;
+  const int64_t b_step = S.b_step == 0 ? turns.b_step : S.b_step;
+  for (int64_t o = 0; o < turns.outer; ++o, a += turns.a_leap, b += turns.b_leap) {
     const T* a_outer = a;
     const T* b_outer = b;
-    for (int64_t m = 0; m < turns.middle; ++m, a_outer += S.a_jump, b_outer += S.b_jump) {
+    for (int64_t m = 0; m < turns.middle; ++m, a_outer += turns.a_jump, b_outer += turns.b_jump) {
       const T* from = a_outer;
       const T* with_b = b_outer;
-      for (int64_t i = turns.inner; i > 0; --i, from += S.a_step, with_b += S.b_step) {
+      for (int64_t i = turns.inner; i > 0; --i, from += a_step, with_b += b_step) {
         V right[kVectors];
-        if constexpr (S.a_step > 1) ahead(from + kAhead * S.a_step);
+        if constexpr (S.a_step != 1) ahead(from + kAhead * a_step);
         NATIVE_UNROLL
         for (int64_t v = 0; v < kVectors; ++v) {
           const T* const p = with_b + v * L::kLanes;
-          ahead(p + kAhead * S.b_step);
+          ahead(p + kAhead * b_step);
           right[v] = v + 1 < kVectors || S.b_part == L::kLanes ? L::load(p) : L::load(p, S.b_part);
         }
         NATIVE_UNROLL
@@ -125,11 +149,23 @@ __attribute__((noinline)) void tile(const T* a, const T* b, Turns turns, Beside<
       }
     }
   }
-  const unsigned finish = S.finish == kAny ? out.finish : S.finish;
+  if constexpr (S.finish == kAny) {
+    V stored[kRows][kVectors];
+    NATIVE_UNROLL
+    for (int64_t r = 0; r < kRows; ++r) {
+      NATIVE_UNROLL
+      for (int64_t v = 0; v < kVectors; ++v) stored[r][v] = sums[r][v];
+    }
+    return finish_rows<T>(S.tall, S.wide, kVectors, &stored[0][0], with, y, out);
+  }
   NATIVE_UNROLL
   for (int64_t r = 0; r < kRows; ++r) {
-    const int64_t at = r / S.wide * out.tall + r % S.wide * out.wide;
-    finish_row<T, kVectors>(finish, out.part, sums[r], with.moved(0, at), y + at);
+    const int64_t row = r / S.wide * out.tall + r % S.wide * out.wide;
+    NATIVE_UNROLL
+    for (int64_t v = 0; v < kVectors; ++v) {
+      const int64_t part = v + 1 < kVectors ? L::kLanes : out.part, at = row + v * L::kLanes;
+      finish_vector<T>(S.finish, part, sums[r][v], with.moved(v * L::kLanes, at), y + at);
+    }
   }
 }
 
