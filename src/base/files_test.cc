@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
+#include <thread>
+
 #include "base/sha256_file.h"
 #include "base/testing.h"
 
@@ -47,6 +50,21 @@ TEST_F(FilesTest, WhatIsNoRegularFileIsNotRead) {
   EXPECT_NE(read_file(dir_).error().message.find("directory"), std::string::npos);
   fs::create_symlink("/proc/self/status", dir_ / "kernel's");
   EXPECT_TRUE(read_file(dir_ / "kernel's"));
+}
+
+TEST_F(FilesTest, AFileThatGrowsHasAnEnd) {
+  const fs::path file = dir_ / "grows";
+  ASSERT_TRUE(write_file(file, std::string(1 << 20, 'a')));
+  std::atomic<bool> read = false;
+  std::thread writer([&] {
+    const std::string more(1 << 20, 'b');
+    while (!read) ASSERT_TRUE(append_line(file, more));
+  });
+  const auto text = read_file(file);
+  read = true;
+  writer.join();
+  ASSERT_TRUE(text);
+  EXPECT_LE(text->size(), fs::file_size(file));
 }
 
 TEST_F(FilesTest, AFullDiskKeepsTheOldFileAndSaysSo) {

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "proc/interrupt.h"
 #include "report/progress.h"
@@ -25,8 +26,8 @@ report::ProgressState shown(const Happening& now) {
           .done = now.done,
           .total = now.total,
           .heat = now.heat,
-          .elapsed_s = now.elapsed_s,
           .left_s = now.left_s,
+          .rest_s = {},
           .heat_left_s = now.heat_left_s,
           .leader = now.leader,
           .leader_ms = now.leader_ms,
@@ -114,6 +115,7 @@ struct ConsoleProgress::State {
   int frame = 0;
   TimeBudget time = TimeBudget();
   report::ProgressState last;
+  std::optional<TimeBudget> expected;  // what the race takes from its last heat on, by its standing
 
   void clear() {
     if (drawn) std::fputs("\r\x1b[K", stderr);
@@ -128,9 +130,11 @@ struct ConsoleProgress::State {
     line(report::standing_line(now, standing, terminal ? columns_of(STDERR_FILENO) - 1 : 0, colour));
     last = now;
     ++last.heat;
+    expected = standing.to_go_s ? std::optional<TimeBudget>(*standing.to_go_s) : std::nullopt;
   }
   void show(report::ProgressState now) {
-    if (now.elapsed_s <= 0) now.elapsed_s = time.spent_s();
+    now.elapsed_s = time.spent_s();
+    if (expected && now.heat > 0) now.rest_s = expected->left_s();
     if (!now.left_s && std::isfinite(time.seconds())) now.left_s = time.left_s();
     if (terminal) {
       const std::string shown = report::progress_line(now, columns_of(STDERR_FILENO) - 1, colour, frame++);

@@ -72,6 +72,7 @@ Result<MachineReport> this_machine(bool again, const EnvironmentStore& store) {
     if (why.empty()) return kept;
     line(fmt::format("{}: {}; measuring again", file.string(), why));
   }
+  CHECK_OK(make_folder(file.parent_path()));  // before a minute of measuring
   MachineReport report = measure(store, host, line);
   if (proc::interrupted()) return Error{"interrupted"};
   const auto kept = better_kept(file, report);

@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <exception>
 #include <filesystem>
@@ -10,8 +12,20 @@
 
 using bakeoff::cli::fail;
 
+namespace {
+
+// A closed descriptor of 0 to 2 would be given to the next file that is opened, and what is printed would be written
+// into that. These can be read alone, so that printing fails as it does on a closed one.
+void keep_standard_descriptors() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDONLY);
+}
+
+}  // namespace
+
 // Expected failures are Results. What is thrown all the same ends with a message, too.
 int main(int argc, char** argv) {
+  keep_standard_descriptors();
   try {
     return bakeoff::cli::run_command_line(argc, argv);
   } catch (const std::bad_alloc&) {

@@ -11,6 +11,7 @@
 #include "parity/proof_variants.h"
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
+#include "table/numbers.h"
 
 namespace bakeoff::cli {
 
@@ -21,6 +22,8 @@ struct ParityOptions {
 };
 
 namespace {
+
+constexpr double kProofSeconds = 6;  // of a contender, as `bakeoff run` counts them
 
 // A precision variant is not the same: its float32 twin is.
 std::string agreement(const Parity& parity) {
@@ -63,6 +66,9 @@ int parity(const ParityOptions& options, const fs::path& config) {
       with.tell.line(how);
     TRY(run::Session session, run::Session::make(*recipe, folder, with));
     session.limit({.minutes = recipe::Budget::kNoLimit});
+    const size_t count = session.plan().lanes.size();
+    with.tell.line(fmt::format("{} contenders: about {} on two quiet processors", count,
+                               table::duration(1e3 * kProofSeconds * static_cast<double>(count))));
     CHECK_OK(session.prove());
     std::vector<Parity> all = session.parities();
     for (const Lane& lane : session.plan().lanes) {

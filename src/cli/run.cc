@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -163,6 +164,8 @@ int run(const RunOptions& options, const fs::path& config) {
     session.emplace(std::move(*prepared));
     for (const std::string& note : session->plan().manifest.notes) with->tell.line(note);
     with->tell.line(fmt::format("run directory: {}", session->plan().directory.path().string()));
+    if (std::isfinite(session->left_s()) && !session->plan().recipe.budget.until_decided)
+      with->tell.line(longest_text(session->left_s()));
     if (const std::string some = left_out(*session); options.resume.empty() && !some.empty())
       with->tell.line(some);
     const auto done = session->carry_out();

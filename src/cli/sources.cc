@@ -77,20 +77,21 @@ int show(const std::string& what) {
   const auto workload = find_workload(what);
   if (!workload) return fail(workload.error());
   print(ir::dump(*workload));
+  const auto cost = ir::step_cost(*workload, {}, 1);
+  const auto kinds = ir::cost_by_op(*workload, 1);
+  if (!cost || !kinds) return fail(cost ? kinds.error() : cost.error());
   const auto types = *ir::infer(*workload);
   print("\nvalues\n");
   for (ir::ValueId id = 0; id < workload->value_count(); ++id) {
     print(
         fmt::format("  {:<20} {}\n", workload->value_name(id), ir::to_text(types[static_cast<size_t>(id)])));
   }
-  const auto cost = *ir::step_cost(*workload, {}, 1);
   print(fmt::format(
       "\n{} trained parameters{}\nfor each row of a batch: {:.4g} MFLOP forward, {:.4g} MFLOP backward\n",
       workload->parameter_count(),
       workload->frozen_count() > 0 ? fmt::format(", {} frozen", workload->frozen_count()) : "",
-      static_cast<double>(cost.flops_forward) / 1e6, static_cast<double>(cost.flops_backward) / 1e6));
-  const auto kinds = *ir::cost_by_op(*workload, 1);
-  for (const ir::OpCost& kind : kinds) {
+      static_cast<double>(cost->flops_forward) / 1e6, static_cast<double>(cost->flops_backward) / 1e6));
+  for (const ir::OpCost& kind : *kinds) {
     if (kind.cost.flops() == 0) continue;
     print(fmt::format("  {:<20} {} FLOP forward, {} FLOP backward\n", ir::info(kind.op).name,
                       kind.cost.flops_forward, kind.cost.flops_backward));

@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/files.h"
+
 namespace bakeoff {
 namespace {
 
@@ -104,11 +106,12 @@ class ZipEntry : public ByteSource {
 
 Result<std::unique_ptr<ByteSource>> open_bytes(const fs::path& path, double expansion) {
   std::error_code code;
-  if (!fs::is_regular_file(path, code)) {
+  if (!fs::exists(path, code)) {
     return Error{.message = fmt::format("there is no file '{}'", path.string()),
-                 .remedy = "check the path; it is relative to the recipe's folder"};
+                 .remedy = "check the path; in a recipe it is relative to the recipe's folder"};
   }
-  const gzFile file = gzopen(path.c_str(), "rbe");
+  TRY(const int fd, open_regular(path));
+  const gzFile file = gzdopen(fd, "rb");
   if (file == nullptr)
     return Error{.message = fmt::format("cannot open '{}': {}", path.string(), std::strerror(errno))};
   gzbuffer(file, 1 << 18);

@@ -1,5 +1,7 @@
 #include "ir/cost.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ir/op_table.h"
@@ -8,11 +10,23 @@
 namespace bakeoff::ir {
 namespace {
 
+// A shape may have 2^31 numbers in a row, and a graph 2^17 nodes: their products and sums are beyond 64 bits. So they are
+// made as doubles, exact up to 2^53, and what is no number of a step that a machine makes stays at kBeyond, which
+// step_cost() refuses.
 constexpr int64_t kFloat = 4;
+constexpr int64_t kBeyond = int64_t{1} << 62;
 
-int64_t traffic(const std::vector<Type>& types) {
-  int64_t bytes = 0;
-  for (const Type& type : types) bytes += kFloat * elements(type.shape);
+int64_t counted(double count) {
+  return count < static_cast<double>(kBeyond) ? static_cast<int64_t>(count) : kBeyond;
+}
+
+double bytes_of(const Shape& shape, int64_t batch = 1) {
+  return kFloat * static_cast<double>(elements(shape, batch));
+}
+
+double traffic(const std::vector<Type>& types) {
+  double bytes = 0;
+  for (const Type& type : types) bytes += bytes_of(type.shape);
   return bytes;
 }
 
@@ -32,11 +46,11 @@ Result<std::vector<Cost>> node_costs(const Workload& workload, int64_t batch) {
       inputs.push_back(type);
       upstream = upstream || needs_gradient[static_cast<size_t>(input)];
     }
-    int64_t param_bytes = 0, trained_bytes = 0;
+    double param_bytes = 0, trained_bytes = 0;
     bool weight = false;  // trained is more than a bias, whose gradient is a sum
     for (const Slot& slot : node.params) {
       const Parameter& p = workload.parameters[static_cast<size_t>(slot.param)];
-      const int64_t bytes = kFloat * elements(p.shape);
+      const double bytes = bytes_of(p.shape);
       param_bytes += bytes;
       if (!p.frozen) trained_bytes += bytes;
       weight = weight || (trainable(p) && p.role != Role::kBias);
@@ -47,39 +61,54 @@ Result<std::vector<Cost>> node_costs(const Workload& workload, int64_t batch) {
     needs_gradient[id] = upstream || trained;
     const OpInfo& row = info(node.op);
     if (row.macs != nullptr) {
-      const int64_t flops = 2 * batch * row.macs(NodeView{node, inputs, workload}, types[id]);
-      cost.flops_forward = flops;
+      const double flops = 2.0 * static_cast<double>(batch) *
+                           static_cast<double>(row.macs(NodeView{node, inputs, workload}, types[id]));
+      cost.flops_forward = counted(flops);
       // A product of two inputs (attention) has a gradient for each of them, weights have one of their own.
-      if (upstream) cost.flops_backward += node.params.empty() ? 2 * flops : flops;
-      if (weight) cost.flops_backward += flops;
+      const int gradients = (upstream ? (node.params.empty() ? 2 : 1) : 0) + (weight ? 1 : 0);
+      cost.flops_backward = counted(gradients * flops);
     }
     for (Type& type : inputs) type.shape = with_batch(type.shape, batch);
-    const int64_t in = traffic(inputs);
-    const int64_t out = kFloat * elements(types[id].shape, batch);
-    cost.bytes_forward = in + param_bytes + out;
+    const double in = traffic(inputs), out = bytes_of(types[id].shape, batch);
+    cost.bytes_forward = counted(in + param_bytes + out);
     if (needs_gradient[id])
-      cost.bytes_backward = out + in + param_bytes + trained_bytes + (upstream ? in : 0);
+      cost.bytes_backward = counted(out + in + param_bytes + trained_bytes + (upstream ? in : 0));
   }
   return costs;
 }
 
+constexpr int64_t Cost::*kCounts[] = {&Cost::flops_forward, &Cost::flops_backward, &Cost::bytes_forward,
+                                      &Cost::bytes_backward};
+
 void add(Cost& sum, const Cost& more) {
-  sum.flops_forward += more.flops_forward;
-  sum.flops_backward += more.flops_backward;
-  sum.bytes_forward += more.bytes_forward;
-  sum.bytes_backward += more.bytes_backward;
+  for (const auto count : kCounts)
+    sum.*count = counted(static_cast<double>(sum.*count) + static_cast<double>(more.*count));
 }
+
+Status countable(const Cost& step, int64_t batch) {
+  const auto beyond = [&](auto count) { return step.*count >= kBeyond; };
+  if (std::ranges::none_of(kCounts, beyond)) return Done{};
+  return Error{.message = fmt::format(
+                   "a step of {} rows has more than 2^62 operations or bytes: no machine makes it", batch),
+               .remedy = "smaller shapes, or fewer rows in a batch"};
+}
+
+// Of an axis or a sequence that is longer than any network's no product is said to be needed: to count takes too long.
+constexpr int64_t kLongestAxis = int64_t{1} << 24;
 
 // Along one axis: products of kernel and picture that meet a real pixel, of all.
 double real_share(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t before, int64_t dilation) {
-  int64_t real = 0;
+  if (out > kLongestAxis) return 0;
+  double real = 0;
   for (int64_t o = 0; o < out; ++o) {
-    for (int64_t k = 0; k < kernel; ++k) {
-      const int64_t at = o * stride - before + k * dilation;
-      real += at >= 0 && at < in ? 1 : 0;
-    }
+    // The places of the kernel before the picture, and before its end.
+    const int64_t first = before - o * stride;
+    const auto places = [&](int64_t until) {
+      return until <= 0 ? 0 : std::min(kernel, (until + dilation - 1) / dilation);
+    };
+    real += static_cast<double>(places(first + in) - places(first));
   }
-  return static_cast<double>(real) / static_cast<double>(out * kernel);
+  return real / (static_cast<double>(out) * static_cast<double>(kernel));
 }
 
 // The share of a node's products that are not known to be 0: padding around pictures, keys that no query may see.
@@ -96,12 +125,14 @@ double needed_share(const Node& node, const std::vector<Shape>& inputs, const Sh
   if (node.op != Op::kAttention) return 1;
   if (inputs.size() > 3) return 0;  // how many keys are padding stands in the data
   const int64_t queries = inputs[0][1], keys = inputs[1][1], window = node.integer("window");
-  int64_t seen = 0;
+  if (queries > kLongestAxis) return 0;
+  double seen = 0;
   for (int64_t t = 0; t < queries; ++t) {
     const int64_t first = window > 0 ? std::max<int64_t>(0, t + 1 - window) : 0;
-    seen += std::max<int64_t>(0, (node.flag("causal") ? std::min(t + 1, keys) : keys) - first);
+    const int64_t end = node.flag("causal") ? std::min(t + 1, keys) : keys;
+    seen += static_cast<double>(std::max<int64_t>(0, end - first));
   }
-  return static_cast<double>(seen) / static_cast<double>(queries * keys);
+  return seen / (static_cast<double>(queries) * static_cast<double>(keys));
 }
 
 }  // namespace
@@ -118,6 +149,7 @@ Result<Cost> step_cost(const Workload& workload, const Optimizer& optimizer, int
   TRY(const std::vector<Cost> nodes, node_costs(workload, batch));
   Cost cost;
   for (const Cost& node : nodes) add(cost, node);
+  CHECK_OK(countable(cost, batch));
   cost.bytes_optimizer = optimizer_bytes_per_scalar(optimizer) * workload.parameter_count();
   return cost;
 }
@@ -132,6 +164,7 @@ Result<double> needed_flops(const Workload& workload, const Training& training) 
   TRY(const std::vector<Cost> nodes, node_costs(workload, training.batch));
   double all = 0;
   for (size_t n = 0; n < nodes.size(); ++n) {
+    CHECK_OK(countable(nodes[n], training.batch));
     const Cost cost = training.predicts() ? nodes[n].forward() : nodes[n];
     if (cost.flops() == 0) continue;
     const Node& node = workload.nodes[n];
@@ -154,6 +187,7 @@ Result<std::vector<OpCost>> cost_by_op(const Workload& workload, int64_t batch) 
     auto at = std::find_if(kinds.begin(), kinds.end(), [&](const OpCost& kind) { return kind.op == op; });
     if (at == kinds.end()) at = kinds.insert(kinds.end(), OpCost{op, {}});
     add(at->cost, nodes[n]);
+    CHECK_OK(countable(at->cost, batch));
   }
   return kinds;
 }

@@ -1,6 +1,9 @@
 #include "ir/cost.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "ir/text.h"
 
@@ -116,6 +119,38 @@ TEST(StepCost, LstmMultipliesInputsAndStatesAtEveryPlace) {
   })");
   ASSERT_TRUE(w) << w.error().text();
   EXPECT_EQ(step_cost(*w, Optimizer{}, 2)->flops_forward, 2 * 2 * 7 * 20 * (3 + 5));
+}
+
+// Every size here is allowed; their products are beyond 64 bits.
+TEST(StepCost, NoStepOfMoreThanAMachineMakesIsCounted) {
+  const auto large = parse(R"(workload l(x: f32[N,65536,32768], t: f32[N,65536,65536]) {
+    h = linear(x; weight=l.a[65536,32768])
+    loss = mse(h, t)
+  })");
+  const Workload rows = parse(R"(workload l(x: f32[N,32768,32768], t: f32[N,32768,65536]) {
+    h = linear(x; weight=l.a[65536,32768])
+    loss = mse(h, t)
+  })")
+                            .value();
+  EXPECT_FALSE(large) << "a row of h has more than 2^31 numbers";
+  EXPECT_EQ(step_cost(rows, Optimizer{}, 1)->flops_forward, int64_t{1} << 47);
+  const auto beyond = step_cost(rows, Optimizer{}, 1'000'000);
+  ASSERT_FALSE(beyond);
+  EXPECT_THAT(beyond.error().message, ::testing::HasSubstr("a step of 1000000 rows"));
+  EXPECT_FALSE(cost_by_op(rows, 1'000'000));
+  Training training{.batch = 1'000'000};
+  EXPECT_FALSE(needed_flops(rows, training));
+  training.batch = 1;
+  EXPECT_EQ(needed_flops(rows, training).value(), std::exp2(48));
+}
+
+TEST(StepCost, ALongAxisIsNotWalked) {
+  const Workload w = parse(R"(workload w(x: f32[N,1,2147483647], y: f32[N,1,1073741824]) {
+    h = conv1d(x; weight=a.w[1,1,1073741824])
+    loss = mse(h, y)
+  })")
+                         .value();
+  EXPECT_EQ(needed_flops(w, Training{.batch = 1}).value(), 0);
 }
 
 TEST(StepCost, OptimizerTraffic) {

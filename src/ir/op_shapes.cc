@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/texts.h"
@@ -702,31 +703,37 @@ Result<Type> mse(const NodeView& view) {
   return Type{DType::kF32, {}};
 }
 
+// Products of sizes as verify() lets them be; what is beyond 64 bits stays at their end.
+int64_t times(int64_t a, int64_t b) {
+  int64_t product = 0;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
+}
+
 int64_t matmul_macs(const NodeView& view, const Type& output) {
-  return product(output.shape, 1, output.shape.size()) * view.inputs[0].shape.back();
+  return times(product(output.shape, 1, output.shape.size()), view.inputs[0].shape.back());
 }
 
 int64_t conv_macs(const NodeView& view, const Type& output) {
   const Shape& w = view.param("weight");
-  return product(output.shape, 1, output.shape.size()) * product(w, 1, w.size());
+  return times(product(output.shape, 1, output.shape.size()), product(w, 1, w.size()));
 }
 
 int64_t conv_transpose_macs(const NodeView& view, const Type&) {
   const Shape &x = view.inputs[0].shape, &w = view.param("weight");
-  return product(x, 2, x.size()) * product(w, 0, w.size());
+  return times(product(x, 2, x.size()), product(w, 0, w.size()));
 }
 
 int64_t linear_macs(const NodeView& view, const Type& output) {
-  return product(output.shape, 1, output.shape.size()) * view.param("weight")[1];
+  return times(product(output.shape, 1, output.shape.size()), view.param("weight")[1]);
 }
 
 // Queries by keys, then weights by values.
 int64_t attention_macs(const NodeView& view, const Type& output) {
-  return 2 * product(output.shape, 1, 4) * view.inputs[1].shape[1];
+  return times(2 * product(output.shape, 1, 4), view.inputs[1].shape[1]);
 }
 
 int64_t recurrent_macs(const NodeView& view, const Type& output) {
-  return output.shape[1] * (elements(view.param("weight_ih")) + elements(view.param("weight_hh")));
+  return times(output.shape[1], elements(view.param("weight_ih")) + elements(view.param("weight_hh")));
 }
 
 int64_t embedding_rows(const NodeView& view) { return view.param("weight")[0]; }

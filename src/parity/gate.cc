@@ -52,19 +52,19 @@ struct GateTask {
 // contenders start and are proven in float64.
 class Referee {
  public:
-  static Result<std::unique_ptr<Referee>> start(const GateJob& job, bool may_cut) {
+  static Result<std::unique_ptr<Referee>> start(const GateJob& job, bool may_cut, const Stop& stop) {
     std::unique_ptr<Referee> referee(new Referee(job));
     if (may_cut) {
       TRY(referee->cut_, cut_job(job));
     }
     if (referee->cut_) {
-      TRY(referee->cut_reference_, make_reference64(*referee->cut_));
+      TRY(referee->cut_reference_, make_reference64(*referee->cut_, stop));
       TRY(referee->whole_, start_reference(job));
     } else {
-      TRY(referee->whole_, make_reference64(job));
+      TRY(referee->whole_, make_reference64(job, stop));
     }
-    referee->single_ = std::async(std::launch::async, [r = referee.get()] {
-                         return add_reference32(r->job_, r->whole_);
+    referee->single_ = std::async(std::launch::async, [r = referee.get(), stop] {
+                         return add_reference32(r->job_, r->whole_, stop);
                        }).share();
     return referee;
   }
@@ -242,8 +242,9 @@ class Portion {
       if (equalised) proof.float32(plan_.gate, referee_.whole(), {}, wait);
       if (wait()) prove_variant(plan_.gate, referee_.whole(), task.entry, proof.parity);
     }
-    // A stage that the budget cut short says nothing of the contender.
-    const bool cut = proof.parity.failure && proof.parity.failure->cause == Cause::kTime && time_left_() <= 0;
+    // What the budget cut short, here or of the referee's work, says nothing of the contender.
+    const bool timed_out = proof.parity.failure && proof.parity.failure->cause == Cause::kTime;
+    const bool cut = time_left_() <= 0 && (timed_out || !referee_.wait());
     task.parity = std::move(proof.parity);
     if (!proc::interrupted() && !cut) task.parity.proven = utc_now();
   }
@@ -304,15 +305,20 @@ struct Gate::State {
   std::unique_ptr<Referee> referee = {};
   Happening now = {};
 
+  static bool out_of_time(const Gate::TimeLeft& time_left) {
+    return !proc::interrupted() && time_left() <= 0;
+  }
+
   // The referee computes for all portions alike.
-  Status start_referee(const Watch& watch) {
+  Status start_referee(const Watch& watch, const Gate::TimeLeft& time_left) {
     now = {.stage = "referee", .detail = "computing losses and gradients in float64"};
     watch(now);
     // The distances of precision variants are measured on whole batches, and as-is most contenders differ.
     const bool may_cut =
         plan.recipe.training.track == ir::Track::kEqualised &&
         std::none_of(left.begin(), left.end(), [](const GateTask& task) { return is_variant(task.entry); });
-    TRY(referee, Referee::start(plan.gate, may_cut));
+    const auto stop = [time_left] { return proc::interrupted() || time_left() <= 0; };
+    TRY(referee, Referee::start(plan.gate, may_cut, stop));
     now.stage = "parity";
     now.total = 2 * static_cast<int>(left.size());
     return Done{};
@@ -379,9 +385,17 @@ Status Gate::prove(const Watch& watch, size_t enough, const TimeLeft& time_left)
   State& s = *state_;
   const Passed passed = s.passed();
   if (s.left.empty() || reached(passed, enough) || time_left() <= 0) return Done{};
-  if (!s.referee) CHECK_OK(s.start_referee(watch));
+  if (!s.referee) {
+    const Status started = s.start_referee(watch, time_left);
+    if (!started && s.out_of_time(time_left)) return Done{};
+    CHECK_OK(started);
+  }
   Portion(s.plan, *s.referee, watch, s.now, passed, enough, time_left).run(s.left);
-  CHECK_OK(s.referee->wait());
+  if (const Status& whole = s.referee->wait(); !whole) {
+    if (!s.out_of_time(time_left)) return whole;
+    s.referee.reset();  // it gave up: the next portion, of a longer budget, begins it anew
+    return s.record();
+  }
   const std::vector<double>& losses = s.referee->whole().losses32;
   CHECK_OK(note_referee_losses(s.plan, losses));
   for (GateTask& task : s.left) {

@@ -109,11 +109,16 @@ class Heat {
         // Two can be compared; the others have no heat.
         if (k > 1 && seconds_since(begin_) + start_s(order_[k]) > kShareOfStarts * options_.left_s) continue;
         Member& member = members_[order_[k]];
+        const ContenderStart& entry = plan_.lanes[lanes_[order_[k]]].entry;
+        const ContenderStart in_time = ends_with_the_budget(entry);
         member.began = true;
         member.trial.alone = options_.at_once == 1;
         report("starting", order_[k]);
         const int64_t begin = monotonic_clock().now_ns();
-        start_member(plan_, plan_.lanes[lanes_[order_[k]]].entry, sensed_, sensing_, member);
+        start_member(plan_, in_time, sensed_, sensing_, member);
+        const bool hurried = in_time.worker.stage_seconds < entry.worker.stage_seconds;
+        const auto& failure = member.trial.failure;
+        if (hurried && failure && failure->cause == Cause::kTime) member.began = false;
         const std::lock_guard lock(telling_);
         starts_s_ += seconds_since(begin);
         ++started_;
@@ -188,6 +193,14 @@ class Heat {
     const auto [least, most] = std::minmax_element(known.begin(), known.end());
     const double usual = stats::median(first);
     return usual > 0.7 * *least && usual < 1.5 * *most;
+  }
+
+  // A start that the budget cuts short says nothing of the contender, which has no trial then.
+  ContenderStart ends_with_the_budget(ContenderStart entry) const {
+    constexpr double kLeast = 10, kBeyond = 5;  // seconds
+    double& most = entry.worker.stage_seconds;
+    most = std::min(most, std::max(kLeast, options_.left_s - seconds_since(begin_) + kBeyond));
+    return entry;
   }
 
   // A few short steps after a pause are slower than usual; a burst planned from them would be too short.

@@ -295,9 +295,9 @@ class GroupRace {
     if (outlook_) {
       const Rival& rival = outlook_->rivals.front();
       standing = {rival.contender, rival.ratio.value, rival.ratio.low, rival.ratio.high, rival.slower};
-      if (outlook_->rest) standing.to_go_s = outlook_->rest->seconds;
       standing.to_go_at_least = outlook_->rest && outlook_->rest->more;
     }
+    if (!next.members.empty()) standing.to_go_s = expected_rest_s(next);
     const HostTally host = tally(trials_);
     standing.busy = host.busy;
     standing.judged = host.judged;
@@ -347,12 +347,25 @@ class GroupRace {
     return last_heat_s_ * static_cast<double>(budget.heats - heat_ + 1);
   }
 
+  // Seconds until this group and those after it are decided and confirmed, as expected: with two heats of the pairs
+  // their outlook says it, before that the fewest heats that decide. Nothing before the first heat.
+  std::optional<double> expected_rest_s(const stats::Heat& next) const {
+    if (last_heat_s_ == 0) return std::nullopt;
+    const auto confirmed = static_cast<double>(confirmed_heats(trials_));
+    double heats = std::max(0.0, static_cast<double>(options_.confirm_heats) - confirmed), seconds = 0;
+    if (next.phase == stats::Phase::kRace && outlook_ && outlook_->rest)
+      seconds = outlook_->rest->seconds;
+    else if (next.phase == stats::Phase::kRace)
+      heats += static_cast<double>(std::max<int64_t>(1, least_heats(alpha_, contenders_.size()) - heat_));
+    const double groups = plan_.recipe.budget.unlimited_time() ? 1 : all_time_.seconds() / time_.seconds();
+    return groups * (seconds + heats * last_heat_s_);
+  }
+
   Happening happening(const stats::Heat& next) const {
     const auto out = static_cast<int>(
         std::count_if(known_.begin(), known_.end(), [](const stats::ContenderState& e) { return e.out; }));
     Happening now{.stage = next.phase == stats::Phase::kConfirm ? "confirmation" : "race",
                   .heat = heat_,
-                  .elapsed_s = time_.spent_s(),
                   .survivors = static_cast<int>(contenders_.size() - state_.eliminated.size()) - out,
                   .contenders = static_cast<int>(plan_.lanes.size()),
                   .failed = static_cast<int>(refused_) + out};

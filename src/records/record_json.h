@@ -121,7 +121,10 @@ Result<R> record_from(std::string_view text, const std::string& where, const cha
   try {
     return json.get<R>();
   } catch (const nlohmann::json::exception& e) {
-    return Error{.message = std::string("unexpected record: ") + e.what(),
+    // "[json.exception.type_error.302] type must be number, but is string": the library's number tells nobody anything.
+    const std::string what = e.what();
+    const size_t number = what.find("] ");
+    return Error{.message = "unexpected record: " + what.substr(number == std::string::npos ? 0 : number + 2),
                  .where = where,
                  .remedy = "the file is damaged or from another version"};
   }

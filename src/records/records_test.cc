@@ -263,11 +263,14 @@ TEST(Records, ANumberThatDoesNotFitIsRefused) {
 
 TEST(Records, WhatIsNoRecordIsRefused) {
   for (const char* text : {"", "[]", "3", "{", "{}", R"({"heat": 1})", R"({"contender": 3})",
-                           R"({"contender": "a", "bursts": [1]})", R"({"contender": "a", "heat": "x"})"}) {
+                           R"({"contender": "a", "bursts": [1]})", R"({"contender": "a", "heat": "x"})",
+                           R"({"contender": "a", "bursts": [{"ns": 5, "steps": 0}]})",
+                           R"({"contender": "a", "bursts": [{"ns": -5, "steps": 1}]})"}) {
     const auto trial = from_json<Trial>(text, "trials.jsonl:4");
     ASSERT_FALSE(trial) << text;
     EXPECT_EQ(trial.error().where, "trials.jsonl:4");
     EXPECT_NE(trial.error().remedy, "");
+    EXPECT_EQ(trial.error().message.find("json.exception"), std::string::npos) << trial.error().message;
   }
   EXPECT_FALSE(manifest_from_json("{}", "run.json"));
   Manifest unequal = full_manifest();

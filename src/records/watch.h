@@ -11,7 +11,7 @@ struct Standing {
   std::string next = {};  // the contender that may still be faster than the leader; empty: none has run
   double ratio = 1, low = 1, high = 1;  // to the leader, with its interval
   std::optional<double> slower = {};    // confidence of this look that it is slower; empty: not known yet
-  std::optional<double> to_go_s = {};   // until every contender is decided; empty: not known yet
+  std::optional<double> to_go_s = {};   // until the race ends, as expected; empty: not known yet
   bool to_go_at_least = false;
   bool decided = false;
   int busy = 0, judged = 0;  // rounds so far that the host disturbed, and all that could be judged

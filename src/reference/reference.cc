@@ -47,7 +47,7 @@ struct Path {
 
 Result<Path> follow(const GateJob& job, const referee::Weights& from,
                     std::span<const referee::Inputs> batches, const referee::Evaluation& first,
-                    const GradientNoise& noise, bool single) {
+                    const GradientNoise& noise, bool single, const Stop& stop) {
   NoisyTwin twin(job.training.optimizer, from, noise, single);
   int64_t clipped = 0;
   const auto watch = [&](size_t, const referee::Evaluation& e) {
@@ -55,7 +55,7 @@ Result<Path> follow(const GateJob& job, const referee::Weights& from,
     twin.step(e.gradients);
   };
   TRY(auto run, referee::train(job.workload, job.training.optimizer, from, batches,
-                               {.first = &first, .watch = watch, .stop = proc::interrupted}));
+                               {.first = &first, .watch = watch, .stop = stop}));
   Path path{.losses = std::move(run.losses), .after = std::move(run.weights)};
   path.noise = apart(path.after, twin.weights());
   path.average = std::move(run.state.average), path.clipped = clipped;
@@ -230,7 +230,7 @@ Status make_clipping_act(const GateJob& job, Reference& r) {
   return Done{};
 }
 
-Result<Reference> make_reference64(const GateJob& job) {
+Result<Reference> make_reference64(const GateJob& job, const Stop& stop) {
   TRY(Reference r, start_reference(job));
   if (!job.training.predicts()) CHECK_OK(make_clipping_act(job, r));
   const bool predicts = job.training.predicts();
@@ -247,14 +247,14 @@ Result<Reference> make_reference64(const GateJob& job) {
   if (job.training.track == ir::Track::kAsIs) return r;
   TRY(const auto batches,
       read_batches(job.workload, job.training, job.data, job.rows, steps_in_float64(job)));
-  TRY(Path path, follow(job, r.weights, batches, r.at, kNoise64, false));
+  TRY(Path path, follow(job, r.weights, batches, r.at, kNoise64, false, stop));
   r.losses64 = std::move(path.losses), r.after64 = std::move(path.after);
   r.average64 = std::move(path.average), r.clipped64 = path.clipped;
   r.noise64 = std::move(path.noise);
   return r;
 }
 
-Status add_reference32(const GateJob& job, Reference& r) {
+Status add_reference32(const GateJob& job, Reference& r, const Stop& stop) {
   if (job.training.predicts()) {
     TRY(auto at32, referee::evaluate(job.workload, r.initial, r.batch, {.train = false, .gradients = false}));
     r.prediction32 = std::move(at32.prediction);
@@ -265,7 +265,7 @@ Status add_reference32(const GateJob& job, Reference& r) {
   if (job.training.track == ir::Track::kAsIs) return Done{};
   TRY(r.at32, referee::evaluate(job.workload, r.initial, r.batch));
   TRY(const auto batches, read_batches(job.workload, job.training, job.data, job.rows, job.steps));
-  TRY(Path path, follow(job, r.initial, batches, r.at32, kNoise32, true));
+  TRY(Path path, follow(job, r.initial, batches, r.at32, kNoise32, true, stop));
   r.losses32 = std::move(path.losses), r.after32 = std::move(path.after);
   r.noise32 = std::move(path.noise);
   TRY(r.dropout, draw_dropout(job, r.weights));

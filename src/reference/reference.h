@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "base/result.h"
 #include "plan/lane.h"
+#include "proc/interrupt.h"
 #include "referee/evaluate.h"
 #include "reference/dropout.h"
 
@@ -95,12 +97,15 @@ inline constexpr int64_t kLeastRows64 = 16;
 // the job's folder. Nothing: the batch is small enough, or rows depend on each other (batch_norm).
 Result<std::optional<GateJob>> cut_job(const GateJob& job);
 
+// Whether to give up what is not computed yet.
+using Stop = std::function<bool()>;
+
 // The files, and what the float64 proofs need.
-Result<Reference> make_reference64(const GateJob& job);
+Result<Reference> make_reference64(const GateJob& job, const Stop& stop = proc::interrupted);
 // The files alone.
 Result<Reference> start_reference(const GateJob& job);
 // Adds what the float32 proofs need. Writes no member that the float64 proofs read.
-Status add_reference32(const GateJob& job, Reference& r);
+Status add_reference32(const GateJob& job, Reference& r, const Stop& stop = proc::interrupted);
 
 // All of it.
 Result<Reference> make_reference(const GateJob& job);

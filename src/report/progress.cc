@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -34,8 +35,10 @@ std::string clock(double seconds) {
 // Share done in 0..1: of the parts where they are counted, else of the time; nothing where neither is known.
 std::optional<double> share(const ProgressState& state) {
   if (state.total > 0) return std::clamp(static_cast<double>(state.done) / state.total, 0.0, 1.0);
-  if (!state.left_s || state.elapsed_s + *state.left_s <= 0) return std::nullopt;
-  return std::clamp(state.elapsed_s / (state.elapsed_s + std::max(0.0, *state.left_s)), 0.0, 1.0);
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const double left_s = std::max(0.0, std::min(state.left_s.value_or(kNever), state.rest_s.value_or(kNever)));
+  if (left_s == kNever || state.elapsed_s + left_s <= 0) return std::nullopt;
+  return state.elapsed_s / (state.elapsed_s + left_s);
 }
 
 std::string bar(double done) {
@@ -54,6 +57,14 @@ std::string past_the_budget(const ProgressState& s) {
   return fmt::format("past the budget: this heat ends in about {}", clock(*s.heat_left_s));
 }
 
+// What is left: as expected, where that is known to end before the budget, and of the budget.
+std::string ends_in(const ProgressState& s) {
+  const std::string budget = s.left_s ? fmt::format("{} of the budget left", clock(*s.left_s)) : "";
+  constexpr double kAboutToEnd = 5;
+  if (!s.rest_s || *s.rest_s < kAboutToEnd || (s.left_s && *s.left_s <= *s.rest_s)) return budget;
+  return fmt::format("about {} to go{}{}", clock(*s.rest_s), budget.empty() ? "" : ", ", budget);
+}
+
 std::vector<Part> parts(const ProgressState& s) {
   std::vector<Part> all;
   std::string stage = s.stage == "parity" ? "proofs" : one_line(s.stage);
@@ -63,8 +74,8 @@ std::vector<Part> parts(const ProgressState& s) {
   std::string time = clock(s.elapsed_s);
   if (s.left_s && *s.left_s < 1)
     time += ", " + past_the_budget(s);
-  else if (s.left_s)
-    time += fmt::format(", {} of the budget left", clock(*s.left_s));
+  else if (const std::string to_go = ends_in(s); !to_go.empty())
+    time += ", " + to_go;
   all.push_back({time, 1});
   if (!s.leader.empty()) {
     all.push_back(
@@ -123,12 +134,14 @@ std::string progress_line(const ProgressState& state, int width, bool colour, in
 
 namespace {
 
-std::string to_go(const Standing& standing) {
+std::string to_go(const Standing& standing, std::optional<double> left_s) {
   const double s = *standing.to_go_s;
   const std::string amount = s < 90     ? fmt::format("{:.0f} s", std::ceil(s / 10) * 10)
                              : s < 7200 ? fmt::format("{:.0f} min", s / 60)
                                         : fmt::format("{:.0f} h", s / 3600);
-  return fmt::format("{} {} to go", standing.to_go_at_least ? "more than" : "about", amount);
+  const std::string text =
+      fmt::format("{} {} to go", standing.to_go_at_least ? "more than" : "about", amount);
+  return left_s && *left_s < s ? fmt::format("{}, the budget has {}", text, clock(*left_s)) : text;
 }
 
 }  // namespace
@@ -145,7 +158,7 @@ std::string standing_line(const ProgressState& s, const Standing& standing, int 
     const std::string bounds = interval(of, ratio);
     all.push_back({ratio(of.value) + (bounds == kNone ? "" : ' ' + bounds), 2});
     if (standing.slower) all.push_back({sure_in_words(standing.slower) + " sure", 3});
-    if (standing.to_go_s) all.push_back({to_go(standing), 4});
+    if (standing.to_go_s) all.push_back({to_go(standing, s.left_s), 4});
     if (!standing.slower)
       all.push_back({standing.to_go_s ? "how sure: not known yet" : "how sure, how long: not known yet", 3});
   }

@@ -20,6 +20,7 @@ struct ProgressState {
   int heat = 0;        // race only; counted from 1
   double elapsed_s = 0;
   std::optional<double> left_s;       // of the budget
+  std::optional<double> rest_s;       // of the race, as expected; empty: not known
   std::optional<double> heat_left_s;  // until this heat ends; empty: not known
   std::string leader;                 // race only; empty until there is one
   double leader_ms = 0;               // per step

@@ -45,6 +45,19 @@ TEST(ProgressText, LeavesOutWhatIsNotKnown) {
   EXPECT_EQ(progress_text(s), "proofs · 3/12 · 1:02:03");
 }
 
+TEST(ProgressText, SaysWhatIsExpectedWhereThatIsLessThanTheBudget) {
+  ProgressState s = race();
+  s.rest_s = 61;
+  EXPECT_THAT(progress_text(s), HasSubstr("1:35, about 1:01 to go, 3:25 of the budget left"));
+  s.rest_s = 206;
+  EXPECT_THAT(progress_text(s), HasSubstr("1:35, 3:25 of the budget left"));
+  s.rest_s = 0;
+  EXPECT_THAT(progress_text(s), Not(HasSubstr("0:00")));
+  s.left_s.reset();
+  s.rest_s = 9;
+  EXPECT_THAT(progress_text(s), HasSubstr("1:35, about 0:09 to go · "));
+}
+
 TEST(ProgressText, SaysWhatRunsPastTheBudget) {
   ProgressState s = race();
   s.left_s = 0;
@@ -107,7 +120,7 @@ TEST(StandingLine, SaysWhoLeadsByHowMuchHowSurelyAndForHowLong) {
                              .to_go_s = 371};
   EXPECT_EQ(standing_line(race(), standing, 0),
             "heat 4 · tensorflow[mode=function] 75.6 ms · then keras[backend=jax] · 1.031 [0.980, 1.090] · "
-            "93% sure · about 6 min to go · 5 of 12 in the race");
+            "93% sure · about 6 min to go, the budget has 3:25 · 5 of 12 in the race");
   const std::string narrow = standing_line(race(), standing, 80);
   EXPECT_LE(display_width(narrow), 80);
   for (const char* part : {"heat 4 · tensorflow[mode=function] 75.6 ms", "1.031 [0.980, 1.090]"})

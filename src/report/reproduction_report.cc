@@ -215,15 +215,14 @@ View view_of(const Section& section) {
              {"has_remarks", !section.sentences.empty()},
              {"has_picture", false}};
   for (size_t c = 0; c < section.columns.size(); ++c)
-    v.lists["heads"].push_back(
-        {{{"head_text", section.columns[c].column.title}, {"head_link", section.command}},
-         {{"head_number", c > 0}, {"has_link", c == 0 && !section.command.empty()}},
-         {}});
+    v.lists["heads"].push_back({{{"name", section.columns[c].column.title}, {"link", section.command}},
+                                {{"is_number", c > 0}, {"has_link", c == 0 && !section.command.empty()}},
+                                {}});
   for (size_t row = 0; row < section.rows() && !section.columns.empty(); ++row) {
     View line;
-    line.texts = {{"row_name", section.columns.front().cells[row].text},
-                  {"row_hint", section.columns.front().cells[row].hint}};
-    line.flags = {{"is_foot", false}};
+    line.texts = {{"name", section.columns.front().cells[row].text},
+                  {"hint", section.columns.front().cells[row].hint}};
+    line.flags = {{"is_foot", false}, {"has_link", false}};
     for (size_t c = 1; c < section.columns.size(); ++c) {
       const Cell& cell = section.columns[c].cells[row];
       const char* const ink = cell.ink == Ink::kGood ? "fast" : cell.ink == Ink::kBad ? "none" : "";

@@ -124,6 +124,22 @@ TEST(SuiteFormats, APageShadesCellsByTheirRatio) {
     EXPECT_THAT(html, HasSubstr(shade)) << "1, 3, 10";
 }
 
+TEST(SuiteFormats, ManyRecipesAreTheLinesOfAPagesTable) {
+  suite::Table t = sample_table();
+  EXPECT_THAT(render_suite_page(t), HasSubstr("<table class=\"suite \">"));
+  t.rows.resize(9, t.rows[0]);
+  t.rows.resize(12, t.rows[2]);
+  const std::string html = render_suite_page(t);
+  EXPECT_THAT(
+      html,
+      AllOf(HasSubstr("<table class=\"suite tall slim\">"), HasSubstr("<th scope=\"col\">recipe</th>"),
+            HasSubstr("<a href=\"01-mlp_small/report.html\">mlp_small</a></th><td class=\"num heat0\"")));
+  t.contenders.resize(14, "one more");
+  for (suite::TableRow& row : t.rows) row.cells.resize(14);
+  t.means.resize(14);
+  EXPECT_THAT(render_suite_page(t), HasSubstr("<table class=\"suite cardy\">"));
+}
+
 TEST(SuiteFormats, JsonHasEveryCell) {
   const auto json = nlohmann::json::parse(render_json(sample_table()));
   EXPECT_EQ(json["schema"], 1);

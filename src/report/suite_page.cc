@@ -16,8 +16,13 @@ namespace bakeoff::report {
 using namespace table;
 namespace {
 
-// More columns than this have no room on any screen: their table is one card for each contender, as on a phone.
+// More columns than this have no room on any screen. A table of more recipes has them as its lines, and where there are
+// as many contenders it is one card for each recipe, as on a phone.
 constexpr size_t kMostColumns = 11;
+const char* tall_class(size_t contenders) {
+  constexpr size_t kOnATablet = 8;  // have room there too, without intervals
+  return contenders >= kMostColumns ? "cardy" : contenders > kOnATablet ? "tall" : "tall slim";
+}
 
 constexpr double kHeats[] = {1.1, 1.25, 1.5, 2, 3, 6};  // ratios from which on a cell is shaded more
 
@@ -66,34 +71,53 @@ std::string heat_of(const suite::Table& t, size_t contender, size_t column) {
   return fmt::format("heat{}", passed);
 }
 
+// Of a recipe with a link to its race.
+View recipe_heading(const Section& section, size_t c, const suite::Table& table) {
+  const bool linked = c > 0 && c <= table.rows.size() && table.rows[c - 1].failure.empty();
+  return {{{"name", section.columns[c].column.title},
+           {"hint", ""},
+           {"link", linked ? table.rows[c - 1].folder + "/report.html" : ""}},
+          {{"is_number", c > 0}, {"has_link", linked}, {"is_foot", c > table.rows.size()}},
+          {}};
+}
+
+View contender_heading(const Section& section, size_t row, const suite::Table& table) {
+  const Cell& name = section.columns.front().cells[row];
+  return {{{"name", name.text}, {"hint", name.hint}, {"link", ""}},
+          {{"is_number", true}, {"has_link", false}, {"is_foot", row >= table.contenders.size()}},
+          {}};
+}
+
 View suite_section_view(const Section& section, const suite::Table& table) {
   View v;
   const Picture picture = section.pictures.empty() ? Picture{} : section.pictures.front();
+  const bool tall = section.columns.size() > kMostColumns;
   v.texts = {{"section_id", section.key},
              {"section_title", section.title},
              {"section_legend", section.legend},
-             {"table_class", section.columns.size() > kMostColumns ? "cardy" : ""},
+             {"table_class", tall ? tall_class(section.rows()) : ""},
              {"picture_wide", speedup_chart(picture, kWide)},
              {"picture_narrow", speedup_chart(picture, kNarrow)}};
   v.flags["has_picture"] = !v.texts["picture_wide"].empty();
-  for (size_t c = 0; c < section.columns.size(); ++c) {
-    const bool linked = c > 0 && c <= table.rows.size() && table.rows[c - 1].failure.empty();
-    v.lists["heads"].push_back({{{"head_text", section.columns[c].column.title},
-                                 {"head_link", linked ? table.rows[c - 1].folder + "/report.html" : ""}},
-                                {{"head_number", c > 0}, {"has_link", linked}},
-                                {}});
-  }
   const bool ratios = section.key == "table";
-  for (size_t row = 0; row < section.rows(); ++row) {
-    View line;
-    const Cell& name = section.columns.front().cells[row];
-    line.texts = {{"row_name", name.text}, {"row_hint", name.hint}};
-    line.flags = {{"is_foot", row >= table.contenders.size()}};
-    for (size_t c = 1; c < section.columns.size(); ++c) {
-      View cell = suite_cell(section.columns[c], row);
-      cell.texts["heat"] = ratios ? heat_of(table, row, c) : "";
-      line.lists["cells"].push_back(std::move(cell));
-    }
+  const auto cell = [&](size_t row, size_t c) {
+    View one = suite_cell(section.columns[c], row);
+    if (tall) one.texts["cell_title"] = section.columns.front().cells[row].text;
+    one.texts["heat"] = ratios ? heat_of(table, row, c) : "";
+    return one;
+  };
+  std::vector<View> columns, rows;
+  for (size_t c = 0; c < section.columns.size(); ++c) columns.push_back(recipe_heading(section, c, table));
+  for (size_t row = 0; row < section.rows(); ++row) rows.push_back(contender_heading(section, row, table));
+  const size_t lines = tall ? columns.size() - 1 : rows.size();
+  if (tall) columns.front().texts["name"] = "recipe";
+  v.lists["heads"] = {columns.front()};
+  std::vector<View>& heads = tall ? rows : columns;
+  v.lists["heads"].insert(v.lists["heads"].end(), heads.begin() + (tall ? 0 : 1), heads.end());
+  for (size_t at = 0; at < lines; ++at) {
+    View line = tall ? columns[at + 1] : rows[at];
+    for (size_t k = 0; k + 1 < v.lists["heads"].size(); ++k)
+      line.lists["cells"].push_back(tall ? cell(k, at + 1) : cell(at, k + 1));
     v.lists["lines"].push_back(std::move(line));
   }
   for (const std::string& sentence : section.sentences)

@@ -69,7 +69,9 @@ Status Session::open_gate() {
 
 Status Session::prove(size_t enough) {
   CHECK_OK(open_gate());
-  if (enough != Gate::kAll) return gate_->prove(watch_, enough);  // however short the budget
+  if (enough != Gate::kAll) {  // studies keep no share of what nothing can be said without
+    return gate_->prove(watch_, enough, [&] { return time_.seconds() - time_.spent_s(); });
+  }
   const double kept =
       plan_->recipe.budget.unlimited_time() ? 0 : kShareOfHeats * (left_s() + time_.spent_s());
   CHECK_OK(gate_->prove(watch_, enough, [&] { return left_s() - kept; }));
@@ -84,13 +86,14 @@ Status Session::prove(size_t enough) {
 Status Session::first_heat() {
   CHECK_OK(open_gate());
   TRY(const std::vector<Trial> trials, plan_->directory.read<Trial>());
-  if (!trials.empty() || gate_->finished()) return Done{};
+  if (!trials.empty() || gate_->finished() || left_s() <= 0) return Done{};
   return bakeoff::first_heat(*plan_, gate_->parities(), context());
 }
 
 Status Session::race() {
   CHECK_OK(open_gate());
   TRY(std::vector<Trial> trials, plan_->directory.read<Trial>());
+  if (trials.empty() && left_s() <= 0) return Done{};  // proofs took it all: a heat would exceed it
   return bakeoff::race(*plan_, gate_->parities(), std::move(trials), context());
 }
 

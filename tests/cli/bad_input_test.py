@@ -467,6 +467,13 @@ class BadInput(unittest.TestCase):
             self.assertRegex(got.stderr, r"HOME is not set\n  set BAKEOFF_HOME")
         self.assertEqual(ask("recipe", "race.toml").returncode, 0)
 
+    def test_a_record_that_cannot_be_kept_is_not_measured(self) -> None:
+        home = {**self.place.variables, "BAKEOFF_HOME": "/proc/none"}
+        got = self.place.run("machine", variables=home)
+        self.assertEqual(got.code, 2, got.err)
+        self.assertIn("/proc/none", got.err)
+        self.assertNotIn("clock", got.err)
+
     def test_out_of_memory(self) -> None:
         """A record that does not fit into memory: a message, no abort."""
         self.place.write("race.toml", GOOD)
@@ -518,6 +525,19 @@ class BadInput(unittest.TestCase):
             )
         self.assertEqual(got.returncode, 2)
         self.assertIn("No space left on device", got.stderr)
+
+    def test_a_closed_standard_output_is_not_given_to_a_file(self) -> None:
+        command = f"{support.BAKEOFF} ops >&-"
+        got = subprocess.run(
+            ["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False
+        )
+        self.assertEqual(got.returncode, 2)
+        self.assertIn("Bad file descriptor", got.stderr)
+
+    def test_what_is_no_file_is_called_so(self) -> None:
+        os.mkfifo(self.place.path / "pipe")
+        self.refuse("history", "--read", "pipe", says=["it is no regular file"])
+        self.refuse("history", "--read", "none", says=["there is no file 'none'"])
 
     def test_bad_configuration(self) -> None:
         self.place.write("race.toml", GOOD)

@@ -132,7 +132,7 @@ class Interrupted(unittest.TestCase):
         )
         self.place.write("open.toml", text)
         run = Run(self.place, "open.toml", "--out", "open", "--until", "decided")
-        run.wait_for(r"(?m)^heat 1 · .*how sure, how long: not known yet")
+        run.wait_for(r"(?m)^heat 1 · .*how sure: not known yet")
         run.wait_for(r"(?m)^heat 2 · ")
         run.wait_for_worker()
         out = self.interrupt(run)

@@ -6,6 +6,7 @@ Real PyTorch and JAX: python3 -m tests.cli.python_door_test build/dev/bakeoff
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import unittest
@@ -204,14 +205,18 @@ class Racing(Door):
     def test_two_contenders(self) -> None:
         # Every day JAX alone, which starts in a third of PyTorch's time.
         first = "torch" if support.FULL else "jax"
-        text = (
-            f"{NET}{SHOW}\nimport bakeoff\n"
-            "data = torch.randn(40, 6), torch.arange(40) % 3\n"
-            "show(bakeoff.race(net, example, loss='softmax_cross_entropy', data=data, "
-            f"frameworks=[{first!r}, {{'framework': 'jax', 'donate': False}}], "
-            "budget='30s', out='raced'))\n"
-        )
-        answer = self.shown(text)
+        for budget in ("30s", "5m"):  # a slow machine needs more for the proofs
+            text = (
+                f"{NET}{SHOW}\nimport bakeoff\n"
+                "data = torch.randn(40, 6), torch.arange(40) % 3\n"
+                "show(bakeoff.race(net, example, loss='softmax_cross_entropy', data=data, "
+                f"frameworks=[{first!r}, {{'framework': 'jax', 'donate': False}}], "
+                f"budget={budget!r}, out='raced'))\n"
+            )
+            answer = self.shown(text)
+            if all(row["proven"] and row["ms_per_step"] for row in answer["rows"]):
+                break
+            shutil.rmtree(self.place.path / "raced")
         names = {row["contender"]: row for row in answer["rows"]}
         self.assertEqual(set(names), {first, "jax[donate=false]"})
         for row in names.values():
