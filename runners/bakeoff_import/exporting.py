@@ -26,9 +26,11 @@ from bakeoff_import.counting import filled
 from bakeoff_import.float64 import (
     Float64,
     WithoutDropout,
+    as_if_called,
     experts,
     float64_by_default,
     followed_functions,
+    gradients_of,
     in_float64,
     masks_as_given,
     seen_functions,
@@ -53,6 +55,7 @@ from bakeoff_import.problems import (
     is_users,
 )
 from bakeoff_import.rows import ROWS
+from bakeoff_import.selections import Selecting
 from bakeoff_import.sizes import kept_symbolic
 from bakeoff_import.values import N, Shape, Value
 from bakeoff_import.writing import InputSpec
@@ -301,6 +304,7 @@ class Importer:
         self.others: list[tuple[int, Any]] = []
         self.branches = False  # forward, on the batch size
         self.compared = 0
+        self.selects = False  # rows by masks, which the import computes for all rows
         self.followed: set[str] = set()  # functions that are taken as their formulas
 
     def _give_one_output(self) -> None:
@@ -409,6 +413,9 @@ class Importer:
                         if symbolic:
                             stack.enter_context(kept_symbolic(self.module, self.folder))
                         return trace()
+            if problem is None and not _DATA_DEPENDENT.search(text):
+                with contextlib.suppress(Exception), as_if_called():
+                    return self._traced(args, kwargs, dynamic)
             raise problem or _explained(error, self.folder, train) from error
 
     def _given(self, rows: int, axis: Any) -> tuple[Any, Any, Any]:
@@ -444,9 +451,16 @@ class Importer:
 
     def _traced(self, args: Any, kwargs: Any, dynamic: Any) -> Any:
         def exported() -> Any:
-            return torch.export.export(
-                self.module, args, kwargs, dynamic_shapes=dynamic, strict=False
-            )
+            Float64.within = selecting = Selecting(self.folder)
+            try:
+                program = torch.export.export(
+                    self.module, args, kwargs, dynamic_shapes=dynamic, strict=False
+                )
+            finally:
+                Float64.within = contextlib.nullcontext()
+            selecting.check()
+            self.selects = self.selects or bool(selecting.used)
+            return program
 
         drawn_before = random.getstate(), str(np.random.get_state())
         Float64.on_gradients.clear()
@@ -512,7 +526,7 @@ class Importer:
             generator = torch.Generator().manual_seed(2)
             weights = torch.randn(out.shape, generator=generator, dtype=out.dtype)
             own = [p for p in self.module.parameters() if p.requires_grad]
-            return torch.autograd.grad((out * weights).sum(), own, allow_unused=True)
+            return gradients_of((out * weights).sum(), own)
 
         still = {k: t for k, t in self.tensors().items() if not t.requires_grad}
         before = {key: tensor.clone() for key, tensor in still.items()}
@@ -712,6 +726,11 @@ class Importer:
             notes.append(
                 "these have a backward of their own, which is the gradient of their "
                 f"forward as far as it was compared: {', '.join(sorted(self.followed))}"
+            )
+        if self.selects:
+            notes.append(
+                "rows that a mask selects (experts) are computed for all rows, and the "
+                "mask is applied to what comes of them: the same numbers, more work"
             )
         if self.compared:
             notes.append(

@@ -1067,7 +1067,8 @@ def changes_parameter(key: str) -> tuple[str, str]:
     """What forward does, and what to do instead."""
     return (
         f"changes the parameter '{key}' in the forward pass",
-        "what the first batch sets is set in make, by a batch of your data; what keeps "
+        "a mask of a weight is multiplied as the weight is read, weight * mask; what "
+        "the first batch sets is set in make, by a batch of your data; what keeps "
         "weights in bounds stands behind the optimizer's step; RWKV: rescale_every=0",
     )
 
