@@ -55,7 +55,7 @@ from bakeoff_import.problems import (
     is_users,
 )
 from bakeoff_import.rows import ROWS
-from bakeoff_import.selections import Selecting
+from bakeoff_import.selections import Selecting, with_all_rows
 from bakeoff_import.sizes import kept_symbolic
 from bakeoff_import.values import N, Shape, Value
 from bakeoff_import.writing import InputSpec
@@ -311,7 +311,8 @@ class Importer:
         forward = self.module.forward
 
         def one(*args: Any, **kwargs: Any) -> Any:
-            return self.outputs.of(self.module.training, forward(*args, **kwargs))
+            made = self.outputs.of(self.module.training, forward(*args, **kwargs))
+            return with_all_rows(made)
 
         one.__wrapped__ = forward  # type: ignore[attr-defined]  # its signature
         self.module.forward = one

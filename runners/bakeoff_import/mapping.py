@@ -776,9 +776,9 @@ class Mapper(Builder):
         ]
         made = []
         for v in values:
-            source = self.expanded.get(v.name) if isinstance(v, Value) else None
-            if source is not None and any(w.shape == v.shape for w in whole):
-                v = source
+            held = self.expanded.get(v.name) if isinstance(v, Value) else None
+            if held and held[0] == v.layout and any(w.shape == v.shape for w in whole):
+                v = held[1]
             made.append(v)
         return made
 

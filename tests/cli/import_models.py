@@ -783,7 +783,9 @@ class RevNet(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stem = nn.Linear(4, 6)
-        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(3, 3), nn.Tanh()) for _ in "ab")
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.Linear(3, 3), nn.Tanh()) for _ in "ab"
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return Reversible.apply(self.stem(x), self.layers)
@@ -828,6 +830,21 @@ def experts_by_rows() -> nn.Module:
     return Experts("rows")
 
 
+class Strided(nn.Module):
+    """Windows that overlap, seen in place; an expand that is reshaped and added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.fc(x).contiguous()
+        windows = y.as_strided((len(x), 5, 2, 4), (24, 4, 4, 1))[:, ::2]
+        twice = x[:, 0, None].expand(len(x), 2, 4).flatten(0, 1).clone()
+        twice += torch.tanh(y[:, 1:3].flatten(0, 1))
+        return torch.cat([windows.flatten(1), twice.view(-1, 8)], 1)
+
+
 class MakesItsMask(nn.Module):
     """In calls alone."""
 
@@ -868,6 +885,11 @@ class SelectsToMix(nn.Module):
         mask, made = x[:, 0] < 0, torch.zeros_like(x)
         made[mask] = self.fc(x[mask]).cumsum(0)  # OF SELECTED ROWS
         return made
+
+
+class GivesSelected(SelectsToMix):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(x[x[:, 0] < 0])
 
 
 class CannotTrain(nn.Module):
