@@ -275,6 +275,18 @@ def arguments(
     return tuple(args), kwargs
 
 
+def _signature(forward: Any, specs: Sequence[InputSpec]) -> inspect.Signature:
+    """In which inputs that are keywords of ``**kwargs`` have names: torch.export takes
+    those for one input and for several."""
+    signature = inspect.signature(forward)
+    own = list(signature.parameters.values())
+    named = [p for p in own if p.kind != p.VAR_KEYWORD]
+    if len(named) < len(own):
+        given = [s.name for s in specs if s.name and s.name not in signature.parameters]
+        named += [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in given]
+    return signature.replace(parameters=named)
+
+
 class Importer:
     """One module, its inputs, and what is exported of it."""
 
@@ -314,7 +326,7 @@ class Importer:
             made = self.outputs.of(self.module.training, forward(*args, **kwargs))
             return with_all_rows(made)
 
-        one.__wrapped__ = forward  # type: ignore[attr-defined]  # its signature
+        one.__signature__ = _signature(forward, self.specs)  # type: ignore[attr-defined]
         self.module.forward = one
         self.module.eval()
         tensors = [drawn(spec, 2) for spec in self.specs]
@@ -473,7 +485,11 @@ class Importer:
                 stack.enter_context(masks_as_given())
                 stack.enter_context(padded_sequences())
                 program = exported()
-            if functions and self._same_gradients(args, kwargs, followed_functions()):
+            follows = not self.module.training or (
+                bool(functions)
+                and self._same_gradients(args, kwargs, followed_functions())
+            )
+            if functions and follows:  # in inference no gradient is asked for
                 self.followed = {name for name, _ in functions}
                 with followed_functions(), masks_as_given(), padded_sequences():
                     program, functions = exported(), []
@@ -815,19 +831,17 @@ def _still(first: Refused, later: Refused, tried: set[str]) -> Refused:
 
 def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
     """Dynamic shapes by parameter, as torch wants them with keywords and *args."""
-    signature = inspect.signature(type(module).forward)
+    signature = inspect.signature(module.forward)
     kinds = [p.kind for p in signature.parameters.values()]
     if not kwargs and inspect.Parameter.VAR_POSITIONAL not in kinds:
         return shapes[0]
-    bound = signature.bind_partial(module, *args, **kwargs).arguments
+    bound = signature.bind_partial(*args, **kwargs).arguments
     found: dict[str, Any] = {}
     rest = iter(shapes[0])
-    for name, value in list(bound.items())[1:]:
+    for name, value in bound.items():
         kind = signature.parameters[name].kind
         if kind == inspect.Parameter.VAR_POSITIONAL:
             found[name] = tuple(next(rest) for _ in value)
-        elif kind == inspect.Parameter.VAR_KEYWORD:
-            found[name] = {key: shapes[1][key] for key in value}
         else:
             found[name] = shapes[1][name] if name in shapes[1] else next(rest)
     return found

@@ -769,6 +769,7 @@ class Reversible(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        assert ctx.layers.training
         (a, b), (da, db) = ctx.made, gradient.chunk(2, 1)
         for layer in reversed(ctx.layers):
             a = a.detach().requires_grad_()
@@ -843,6 +844,17 @@ class Strided(nn.Module):
         twice = x[:, 0, None].expand(len(x), 2, 4).flatten(0, 1).clone()
         twice += torch.tanh(y[:, 1:3].flatten(0, 1))
         return torch.cat([windows.flatten(1), twice.view(-1, 8)], 1)
+
+
+class Wrapped(nn.Module):
+    """Hands on what it is given, as the models of peft do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Bilinear(4, 4, 3)
+
+    def forward(self, *args: torch.Tensor, **kwargs: torch.Tensor) -> torch.Tensor:
+        return self.inner(*args, **kwargs)
 
 
 class MakesItsMask(nn.Module):

@@ -408,6 +408,9 @@ class ProvenToo(Proving):
     def test_windows_in_place(self) -> None:
         self.proves("Strided", "f32[4,6,4]")
 
+    def test_keywords_that_are_handed_on(self) -> None:
+        self.proves("Wrapped", "input1=f32[8,4]", "input2=f32[8,4]")
+
     def test_code_that_asks_whether_it_is_compiled(self) -> None:
         self.proves("MakesItsMask", ROW)
 
