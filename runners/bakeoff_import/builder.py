@@ -33,7 +33,8 @@ class Builder:
         self.graph = Graph()
         self.refusals: list[Refusal] = []
         self.running: dict[str, Any] = {}  # statistics -> the call that moves them
-        self.expanded: dict[str, Value] = {}  # expanded values -> before it
+        # Expanded values -> how they lie, unless reshaped since, and what they were.
+        self.expanded: dict[str, tuple[Layout, Value]] = {}
         self._cached: dict[Any, Value] = {}
 
     def constant(self, array: Any) -> Value:

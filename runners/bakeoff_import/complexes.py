@@ -7,6 +7,7 @@ from typing import Any, Callable, Optional
 
 import torch
 
+from bakeoff_import.float64 import real_numbers
 from bakeoff_import.mapping import Args, Mapper
 from bakeoff_import.problems import Unsupported
 from bakeoff_import.rows import over, row
@@ -26,15 +27,20 @@ def _parts(arg: Any) -> tuple[Any, Any]:
     """Real and imaginary part; of a real tensor or number no imaginary one."""
     if isinstance(arg, (Complex, complex)):
         return arg.real, arg.imag
-    if isinstance(arg, Param) and arg.tensor.is_complex():
-        raise Unsupported(
-            "has complex parameters",
-            "a real parameter of pairs, and torch.view_as_complex(weight)",
-        )
     if isinstance(arg, Const) and arg.tensor.is_complex():
         both = torch.view_as_real(arg.tensor.resolve_conj().to(torch.complex128))
         return tuple(Const(both[..., i].contiguous(), arg.n) for i in (0, 1))  # type: ignore[return-value]
     return arg, None
+
+
+def _read(m: Mapper, arg: Any) -> Any:
+    """A complex parameter as it is read: its pairs are a last axis of 2."""
+    if isinstance(arg, (list, tuple)):
+        return [_read(m, one) for one in arg]
+    if not (isinstance(arg, Param) and arg.tensor.is_complex()):
+        return arg
+    pairs = m.value(Param(arg.key, real_numbers(arg.tensor)))
+    return Complex(*(selected(m, pairs, pairs.layout.rank - 1, i) for i in (0, 1)))
 
 
 def _mapped(m: Mapper, short: str, a: Args, part: int) -> Any:
@@ -133,6 +139,7 @@ def _fourier(m: Mapper, kind: str, a: Args) -> Any:
 def complex_(m: Mapper, a: Args) -> Any:
     """pairs of real numbers; Fourier transforms: `matmul` with constant matrices"""
     short = m._op_name(m.node).removeprefix("aten.").rstrip("_")
+    a = Args({key: _read(m, value) for key, value in a.items()})
     if short.startswith("fft_"):
         return _fourier(m, short[4:], a)
     if short == "complex":

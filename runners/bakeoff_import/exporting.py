@@ -26,9 +26,11 @@ from bakeoff_import.counting import filled
 from bakeoff_import.float64 import (
     Float64,
     WithoutDropout,
+    as_if_called,
     experts,
     float64_by_default,
     followed_functions,
+    gradients_of,
     in_float64,
     masks_as_given,
     seen_functions,
@@ -53,6 +55,7 @@ from bakeoff_import.problems import (
     is_users,
 )
 from bakeoff_import.rows import ROWS
+from bakeoff_import.selections import Selecting, with_all_rows
 from bakeoff_import.sizes import kept_symbolic
 from bakeoff_import.values import N, Shape, Value
 from bakeoff_import.writing import InputSpec
@@ -272,6 +275,18 @@ def arguments(
     return tuple(args), kwargs
 
 
+def _signature(forward: Any, specs: Sequence[InputSpec]) -> inspect.Signature:
+    """In which inputs that are keywords of ``**kwargs`` have names: torch.export takes
+    those for one input and for several."""
+    signature = inspect.signature(forward)
+    own = list(signature.parameters.values())
+    named = [p for p in own if p.kind != p.VAR_KEYWORD]
+    if len(named) < len(own):
+        given = [s.name for s in specs if s.name and s.name not in signature.parameters]
+        named += [inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY) for n in given]
+    return signature.replace(parameters=named)
+
+
 class Importer:
     """One module, its inputs, and what is exported of it."""
 
@@ -301,15 +316,17 @@ class Importer:
         self.others: list[tuple[int, Any]] = []
         self.branches = False  # forward, on the batch size
         self.compared = 0
+        self.selects = False  # rows by masks, which the import computes for all rows
         self.followed: set[str] = set()  # functions that are taken as their formulas
 
     def _give_one_output(self) -> None:
         forward = self.module.forward
 
         def one(*args: Any, **kwargs: Any) -> Any:
-            return self.outputs.of(self.module.training, forward(*args, **kwargs))
+            made = self.outputs.of(self.module.training, forward(*args, **kwargs))
+            return with_all_rows(made)
 
-        one.__wrapped__ = forward  # type: ignore[attr-defined]  # its signature
+        one.__signature__ = _signature(forward, self.specs)  # type: ignore[attr-defined]
         self.module.forward = one
         self.module.eval()
         tensors = [drawn(spec, 2) for spec in self.specs]
@@ -409,6 +426,9 @@ class Importer:
                         if symbolic:
                             stack.enter_context(kept_symbolic(self.module, self.folder))
                         return trace()
+            if problem is None and not _DATA_DEPENDENT.search(text):
+                with contextlib.suppress(Exception), as_if_called():
+                    return self._traced(args, kwargs, dynamic)
             raise problem or _explained(error, self.folder, train) from error
 
     def _given(self, rows: int, axis: Any) -> tuple[Any, Any, Any]:
@@ -444,9 +464,16 @@ class Importer:
 
     def _traced(self, args: Any, kwargs: Any, dynamic: Any) -> Any:
         def exported() -> Any:
-            return torch.export.export(
-                self.module, args, kwargs, dynamic_shapes=dynamic, strict=False
-            )
+            Float64.within = selecting = Selecting(self.folder)
+            try:
+                program = torch.export.export(
+                    self.module, args, kwargs, dynamic_shapes=dynamic, strict=False
+                )
+            finally:
+                Float64.within = contextlib.nullcontext()
+            selecting.check()
+            self.selects = self.selects or bool(selecting.used)
+            return program
 
         drawn_before = random.getstate(), str(np.random.get_state())
         Float64.on_gradients.clear()
@@ -458,7 +485,11 @@ class Importer:
                 stack.enter_context(masks_as_given())
                 stack.enter_context(padded_sequences())
                 program = exported()
-            if functions and self._same_gradients(args, kwargs, followed_functions()):
+            follows = not self.module.training or (
+                bool(functions)
+                and self._same_gradients(args, kwargs, followed_functions())
+            )
+            if functions and follows:  # in inference no gradient is asked for
                 self.followed = {name for name, _ in functions}
                 with followed_functions(), masks_as_given(), padded_sequences():
                     program, functions = exported(), []
@@ -512,7 +543,7 @@ class Importer:
             generator = torch.Generator().manual_seed(2)
             weights = torch.randn(out.shape, generator=generator, dtype=out.dtype)
             own = [p for p in self.module.parameters() if p.requires_grad]
-            return torch.autograd.grad((out * weights).sum(), own, allow_unused=True)
+            return gradients_of((out * weights).sum(), own)
 
         still = {k: t for k, t in self.tensors().items() if not t.requires_grad}
         before = {key: tensor.clone() for key, tensor in still.items()}
@@ -713,6 +744,11 @@ class Importer:
                 "these have a backward of their own, which is the gradient of their "
                 f"forward as far as it was compared: {', '.join(sorted(self.followed))}"
             )
+        if self.selects:
+            notes.append(
+                "rows that a mask selects (experts) are computed for all rows, and the "
+                "mask is applied to what comes of them: the same numbers, more work"
+            )
         if self.compared:
             notes.append(
                 "forward branches on the batch size: what it computes was compared for "
@@ -795,19 +831,17 @@ def _still(first: Refused, later: Refused, tried: set[str]) -> Refused:
 
 def _dynamic(module: Any, args: Any, kwargs: Any, shapes: Any) -> Any:
     """Dynamic shapes by parameter, as torch wants them with keywords and *args."""
-    signature = inspect.signature(type(module).forward)
+    signature = inspect.signature(module.forward)
     kinds = [p.kind for p in signature.parameters.values()]
     if not kwargs and inspect.Parameter.VAR_POSITIONAL not in kinds:
         return shapes[0]
-    bound = signature.bind_partial(module, *args, **kwargs).arguments
+    bound = signature.bind_partial(*args, **kwargs).arguments
     found: dict[str, Any] = {}
     rest = iter(shapes[0])
-    for name, value in list(bound.items())[1:]:
+    for name, value in bound.items():
         kind = signature.parameters[name].kind
         if kind == inspect.Parameter.VAR_POSITIONAL:
             found[name] = tuple(next(rest) for _ in value)
-        elif kind == inspect.Parameter.VAR_KEYWORD:
-            found[name] = {key: shapes[1][key] for key in value}
         else:
             found[name] = shapes[1][name] if name in shapes[1] else next(rest)
     return found

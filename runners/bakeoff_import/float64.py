@@ -9,7 +9,7 @@ import sys
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Iterator, Optional
+from typing import Any, ClassVar, Iterator, Optional, Sequence
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -23,12 +23,15 @@ _DROPOUTS = {
     for name in ("dropout", "alpha_dropout", "feature_dropout", "feature_alpha_dropout")
     for end in ("", "_")
 } | {"dropout1d", "dropout2d", "dropout3d"}
-_NARROW = (torch.float32, torch.float16, torch.bfloat16)
+_WIDER = {
+    **dict.fromkeys((torch.float32, torch.float16, torch.bfloat16), torch.float64),
+    **dict.fromkeys((torch.complex64, torch.complex32), torch.complex128),
+}
 
 
 def _wide(arg: Any) -> Any:
     if isinstance(arg, torch.dtype):
-        return torch.float64 if arg in _NARROW else arg
+        return _WIDER.get(arg, arg)
     if isinstance(arg, (list, tuple)) and any(
         isinstance(one, torch.dtype) for one in arg
     ):
@@ -53,12 +56,14 @@ def users_line(found: list[tuple[str, int]], folder: str) -> str:
 
 
 class Float64(TorchFunctionMode):  # type: ignore[misc]
-    """Where the code says float32, float16 or bfloat16 it gets float64. Whether all
+    """Where the code says float32, float16 or bfloat16 it gets float64, and complex
+    numbers of 128 bits for those of fewer. Whether all
     numbers are finite is no question: what gives others is not proven. What forward
     does to gradients, which no export keeps, is remembered with its frames."""
 
     on_gradients: ClassVar[list[tuple[str, list[tuple[str, int]]]]] = []
     without_hooks: ClassVar[bool] = False  # of tensors
+    within: ClassVar[Any] = contextlib.nullcontext()  # what a trace adds to it
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -168,7 +173,21 @@ def _mean(one: Any) -> Any:
 
 class WithoutDropout(TorchFunctionMode):  # type: ignore[misc]
     """Dropout of any spelling passes its input on; Bernoulli noise is its mean.
-    Gradients are those of float64."""
+    Gradients are those of float64. The backward of a custom function sees no mode:
+    layers that it computes again have no dropout either."""
+
+    def __enter__(self) -> Any:
+        self._own = {n: getattr(torch.nn.functional, n, None) for n in _DROPOUTS}
+        for name, own in self._own.items():
+            if own is not None:
+                setattr(torch.nn.functional, name, lambda input, *_, **__: input)
+        return super().__enter__()
+
+    def __exit__(self, *why: Any) -> Any:
+        for name, own in self._own.items():
+            if own is not None:
+                setattr(torch.nn.functional, name, own)
+        return super().__exit__(*why)
 
     def __torch_function__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
@@ -224,14 +243,33 @@ def float64_by_default() -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
+def gradients_of(number: Any, tensors: Sequence[Any]) -> list[Any]:
+    """Of a number with respect to these leaves; None: it does not depend on one. As
+    backward() accumulates them, since that of a custom function may call it again."""
+    before = [tensor.grad for tensor in tensors]
+    try:
+        for tensor in tensors:
+            tensor.grad = None
+        number.backward()
+        return [tensor.grad for tensor in tensors]
+    finally:
+        for tensor, grad in zip(tensors, before):
+            tensor.grad = grad
+
+
+def real_numbers(tensor: Any) -> Any:
+    """Of complex numbers their pairs, on a last axis of 2, in the same memory."""
+    return torch.view_as_real(tensor) if tensor.is_complex() else tensor
+
+
 def in_float64(module: torch.nn.Module) -> torch.nn.Module:
     """The module in float64; its forward runs under Float64."""
-    module = module.double().cpu()
+    module = module._apply(lambda tensor: tensor.to(_wide(tensor.dtype))).cpu()
     experts(module, "eager")
     forward = module.forward
 
     def wide(*args: Any, **kwargs: Any) -> Any:
-        with float64_by_default(), Float64():
+        with float64_by_default(), Float64(), Float64.within:
             return forward(*args, **kwargs)
 
     wide.__wrapped__ = forward  # type: ignore[attr-defined]  # its signature
@@ -274,6 +312,18 @@ def masks_as_given() -> Iterator[None]:
         torch.distributions.Distribution.set_default_validate_args(checks)
 
 
+@contextlib.contextmanager
+def as_if_called() -> Iterator[None]:
+    """Code that asks is told that nothing compiles it: some makes the masks that it is
+    not given in calls alone."""
+    before = torch.compiler.is_compiling, torch.compiler.is_exporting
+    torch.compiler.is_compiling = torch.compiler.is_exporting = lambda: False
+    try:
+        yield
+    finally:
+        torch.compiler.is_compiling, torch.compiler.is_exporting = before
+
+
 def experts(module: torch.nn.Module, how: str) -> None:
     """Experts of transformers: "eager" loops over those that are used, as the model's
     own code does; "batched_mm" looks up the weights of each word's experts, which an
@@ -298,8 +348,18 @@ class _Context:
 
 @contextlib.contextmanager
 def followed_functions() -> Iterator[list[str]]:
-    """Custom functions are their formulas; the names of those that were applied."""
+    """Custom functions are their formulas; the names of those that were applied. No
+    gradient is kept within forward, so that `no_grad` says nothing there: reversible
+    layers have it, and compute again in backward."""
     seen: list[str] = []
+    inside = [False]
+    entering = torch.no_grad.__enter__
+
+    def enter(self: Any) -> None:
+        entering(self)
+        if inside[0]:
+            torch.set_grad_enabled(self.prev)
+
     owner = torch.autograd.Function
     original = owner.__dict__["apply"]
 
@@ -308,13 +368,19 @@ def followed_functions() -> Iterator[list[str]]:
             return original.__get__(None, cls)(*args, **kwargs)
         seen.append(cls.__name__)
         apart = cls.setup_context is not owner.setup_context
-        return cls.forward(*args) if apart else cls.forward(_Context(), *args)
+        before, inside[0] = inside[0], True
+        try:
+            return cls.forward(*args) if apart else cls.forward(_Context(), *args)
+        finally:
+            inside[0] = before
 
     owner.apply = classmethod(apply)
+    torch.no_grad.__enter__ = enter
     try:
         yield seen
     finally:
         owner.apply = original
+        torch.no_grad.__enter__ = entering
 
 
 @contextlib.contextmanager

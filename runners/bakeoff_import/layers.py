@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from bakeoff_import.builder import LARGEST
-from bakeoff_import.mapping import Args, Mapper, Row
+from bakeoff_import.mapping import Args, Mapper, Row, coefficient
 from bakeoff_import.problems import Unsupported
 from bakeoff_import.rows import _axes, expand, over, repeat_interleave, row
 from bakeoff_import.steps import (
@@ -885,6 +885,25 @@ def unfold(m: Mapper, a: Args) -> Value:
     wide = m.reshaped(taken, Layout(shape, n, lay.before, lay.after))
     order = [i for i in range(len(shape)) if i != axis + 1]
     return m.permuted(wide, [*order, axis + 1])
+
+
+@row("as_strided")
+def as_strided(m: Mapper, a: Args) -> Value:
+    """`take` by constant places of each row's numbers, `reshape`"""
+    x = m.value(a.input)
+    lay = x.layout
+    count = math.prod(lay.shape[1:])
+    given = m.node.args[0].meta["val"]
+    fits = lay.n == 0 and given.is_contiguous() and not a.get("storage_offset")
+    (rows, batch), *sizes = (coefficient(size) for size in a.size)
+    if not (fits and batch and rows == lay.shape[0] and a.stride[0] == count):
+        raise Unsupported("reads memory that is not the rows of a tensor in order")
+    places = torch.zeros((), dtype=torch.int64)
+    for (size, _), stride in zip(sizes, a.stride[1:]):
+        places = places[..., None] + torch.arange(size) * stride
+    numbers = m.reshaped(x, Layout((rows, count), 0, lay.before, lay.after))
+    taken = m.taken(numbers, places.reshape(-1), 1)
+    return m.reshaped(taken, Layout((rows, *places.shape), 0, lay.before, lay.after))
 
 
 # ---- norms

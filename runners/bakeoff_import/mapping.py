@@ -776,9 +776,9 @@ class Mapper(Builder):
         ]
         made = []
         for v in values:
-            source = self.expanded.get(v.name) if isinstance(v, Value) else None
-            if source is not None and any(w.shape == v.shape for w in whole):
-                v = source
+            held = self.expanded.get(v.name) if isinstance(v, Value) else None
+            if held and held[0] == v.layout and any(w.shape == v.shape for w in whole):
+                v = held[1]
             made.append(v)
         return made
 
@@ -1067,7 +1067,8 @@ def changes_parameter(key: str) -> tuple[str, str]:
     """What forward does, and what to do instead."""
     return (
         f"changes the parameter '{key}' in the forward pass",
-        "what the first batch sets is set in make, by a batch of your data; what keeps "
+        "a mask of a weight is multiplied as the weight is read, weight * mask; what "
+        "the first batch sets is set in make, by a batch of your data; what keeps "
         "weights in bounds stands behind the optimizer's step; RWKV: rescale_every=0",
     )
 

@@ -45,7 +45,7 @@ def _short(m: Mapper, ids: Any, axis: int) -> Any:
     """Places with size 1 along the axes besides `axis` along which they are equal."""
     if not isinstance(ids, Const):
         v = m.value(ids)
-        before = m.expanded.get(v.name, v)
+        before = m.expanded.get(v.name, (v.layout, v))[1]
         alike = len(before.shape) == len(v.shape) and before.layout.n == v.layout.n
         return before if alike else v
     tensor = ids.tensor

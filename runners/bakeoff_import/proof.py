@@ -15,7 +15,9 @@ from bakeoff_import.float64 import (
     Random,
     WithoutDropout,
     float64_by_default,
+    gradients_of,
     random_of,
+    real_numbers,
 )
 from bakeoff_import.origin import user_place
 from bakeoff_import.problems import ImportProblem
@@ -37,7 +39,7 @@ def set_weights(importer: Importer, weights: Iterable[tuple[str, Any]]) -> None:
             for key in targets[1:]:  # their sum is the IR's
                 rest = rest - tensors[key]
             if targets:
-                held = tensors[targets[0]]
+                held = real_numbers(tensors[targets[0]])
                 held.copy_(rest.reshape(held.shape))
                 if targets[0] in importer.padding:
                     held[importer.padding[targets[0]]] = 0
@@ -175,7 +177,7 @@ def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
         grads: list[Any] = [None] * len(flat)
     else:
         try:
-            grads = list(torch.autograd.grad(projected, flat, allow_unused=True))
+            grads = gradients_of(projected, flat)
         except RuntimeError as error:
             first = str(error).splitlines()[0]
             raise ImportProblem(
@@ -199,7 +201,7 @@ def _gradients(importer: Importer, projected: Any) -> dict[str, Any]:
                     f"gradients of tensors that '{name}' stands for differ"
                 )
         shape = exported.graph.parameters[name].tensor.shape
-        found[f"gradient:{name}"] = full[0].detach().reshape(shape)
+        found[f"gradient:{name}"] = real_numbers(full[0].detach()).reshape(shape)
     return found
 
 
@@ -231,6 +233,8 @@ def check_dropout(importer: Importer) -> None:
     what the module draws: a mask that rows share would show. Raises ImportProblem."""
     exported = importer.exported
     assert exported is not None
+    if importer.selects:
+        return  # the model draws for the selected rows, the import for all
     shapes = {name: shape for name, (_, shape) in exported.inputs.items()}
     shapes.update((node.output, node.shape) for node in exported.nodes)
     ours = [(node, mask) for node in exported.nodes if (mask := node.mask(shapes))]

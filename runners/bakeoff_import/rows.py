@@ -752,7 +752,7 @@ def expand(m: Mapper, a: Args) -> Any:
     if v.shape == shape:
         return v
     out = m.expand(v, layout, v.spread)
-    m.expanded[out.name] = v
+    m.expanded[out.name] = layout, v
     return out
 
 

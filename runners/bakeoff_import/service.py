@@ -13,6 +13,7 @@ import torch
 from bakeoff_import import proof
 from bakeoff_import.counting import without_memory
 from bakeoff_import.exporting import Importer
+from bakeoff_import.float64 import real_numbers
 from bakeoff_import.origin import Kind, load, said
 from bakeoff_import.problems import ImportProblem
 from bakeoff_import.values import Value
@@ -134,8 +135,9 @@ class Service(Answering):
         counts = {"trained": 0, "frozen": 0, "left_out": 0}
         for key in self._own_keys():
             kind = "frozen" if key in made.reached else "left_out"
-            if tensors[key].is_floating_point():
-                counts["trained" if key in known else kind] += tensors[key].numel()
+            numbers = real_numbers(tensors[key])
+            if numbers.is_floating_point():
+                counts["trained" if key in known else kind] += numbers.numel()
         return counts
 
     def _inputs(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], Any]:

@@ -13,9 +13,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -491,6 +493,23 @@ std::string dump(const Workload& workload) {
   return text + "}\n";
 }
 
+namespace {
+
+// The loss that another library calls so; empty: none.
+std::string loss_called(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, Op>, 5> kWords = {{{"binary", Op::kBceWithLogits},
+                                                                      {"bce", Op::kBceWithLogits},
+                                                                      {"cross", Op::kSoftmaxCrossEntropy},
+                                                                      {"nll", Op::kSoftmaxCrossEntropy},
+                                                                      {"absolute", Op::kL1}}};
+  for (const auto& [word, op] : kWords) {
+    if (name.find(word) != std::string_view::npos) return fmt::format("did you mean '{}'?", info(op).name);
+  }
+  return "";
+}
+
+}  // namespace
+
 Result<LossText> parse_loss(std::string_view text) {
   const size_t comma = std::min(text.find(','), text.size());
   LossText loss{.op = std::string(text.substr(0, comma)), .attributes = "reduction=mean"};
@@ -499,7 +518,8 @@ Result<LossText> parse_loss(std::string_view text) {
     if (is_loss(row.op)) known.push_back(row.name);
   }
   if (std::find(known.begin(), known.end(), loss.op) == known.end())
-    return Error{.message = fmt::format("'{}' is no loss", loss.op), .remedy = suggest(loss.op, known)};
+    return Error{.message = fmt::format("'{}' is no loss", loss.op),
+                 .remedy = loss_called(loss.op).empty() ? suggest(loss.op, known) : loss_called(loss.op)};
   std::string more(text.substr(std::min(comma + 1, text.size())));
   std::replace(more.begin(), more.end(), ',', ' ');
   if (!more.empty()) loss.attributes += " " + more;

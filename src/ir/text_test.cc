@@ -289,6 +289,8 @@ TEST(Text, LossesAreNamedWithTheirAttributes) {
     EXPECT_NE(result.error().message.find(message), std::string::npos) << result.error().text();
     EXPECT_FALSE(result.error().remedy.empty());
   }
+  EXPECT_EQ(parse_loss("binary_cross_entropy").error().remedy, "did you mean 'bce_with_logits'?");
+  EXPECT_EQ(parse_loss("categorical_crossentropy").error().remedy, "did you mean 'softmax_cross_entropy'?");
 }
 
 TEST(Text, AnyPrefixOfAWorkloadIsAnErrorNotACrash) {

@@ -739,14 +739,169 @@ class Scripted(nn.Module):
 
 
 class Complex(nn.Module):
-    """Parameters that are complex themselves."""
+    """A neural operator: parameters that are complex themselves, as is what they are
+    written into."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.mixed = nn.Parameter(0.3 * torch.rand(2, 3, 2, dtype=torch.cfloat))
         self.turn = nn.Parameter(torch.ones(3, dtype=torch.cfloat))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return (torch.fft.rfft(x) * self.turn).abs()  # COMPLEX
+        waves = torch.fft.rfft(x)
+        made = torch.zeros(len(x), 3, waves.size(-1), dtype=torch.cfloat)
+        made[..., :2] = torch.einsum("bix,iox->box", waves[..., :2], self.mixed)
+        return torch.fft.irfft(made * self.turn, n=4)
+
+
+class Reversible(torch.autograd.Function):
+    """Keeps nothing of its layers but what comes out, and computes them again."""
+
+    @staticmethod
+    def forward(ctx, x, layers):  # type: ignore[no-untyped-def]
+        ctx.layers = layers
+        a, b = x.chunk(2, 1)
+        with torch.no_grad():
+            for layer in layers:
+                a, b = b, a + F.dropout(layer(b), 0.2, layer.training)
+        ctx.made = a.detach(), b.detach()
+        return torch.cat([a, b], 1)
+
+    @staticmethod
+    def backward(ctx, gradient):  # type: ignore[no-untyped-def]
+        assert ctx.layers.training
+        (a, b), (da, db) = ctx.made, gradient.chunk(2, 1)
+        for layer in reversed(ctx.layers):
+            a = a.detach().requires_grad_()
+            with torch.enable_grad():
+                again = F.dropout(layer(a), 0.2, layer.training)
+            again.backward(db)
+            a, b, da, db = b - again.detach(), a, db, da + a.grad
+        return torch.cat([da, db], 1), None
+
+
+class RevNet(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = nn.Linear(4, 6)
+        self.layers = nn.ModuleList(
+            nn.Sequential(nn.Linear(3, 3), nn.Tanh()) for _ in "ab"
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return Reversible.apply(self.stem(x), self.layers)
+
+
+class Experts(nn.Module):
+    """Experts of two kinds of code, each of which sees the rows that chose it: as
+    masks and a branch, and as places; `how` of a third kind, rows added in place."""
+
+    def __init__(self, how: str = "") -> None:
+        super().__init__()
+        self.how = how
+        self.gate = nn.Linear(4, 3, bias=False)
+        self.experts = nn.ModuleList(
+            nn.Sequential(nn.Linear(4, 4), nn.Dropout(0.1)) for _ in range(3)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        rows = x.reshape(-1, 4)
+        weights, chosen = self.gate(rows).softmax(-1).topk(2)
+        if self.how == "rows":
+            made = torch.zeros_like(rows)
+            for i, expert in enumerate(self.experts):
+                row, place = torch.where(chosen == i)
+                made[row] += weights[row, place, None] * expert(rows[row])
+            return made.view_as(x)
+        made = torch.zeros_like(x)
+        for i, expert in enumerate(self.experts):
+            mask = (chosen == i).any(-1)
+            if mask.any():  # no expert without a row
+                made[mask.view(x.shape[:-1])] += expert(rows[mask]) * weights[mask, :1]
+        found = F.one_hot(chosen, 3).permute(2, 1, 0)
+        added = torch.zeros_like(rows)
+        for i, expert in enumerate(self.experts):
+            place, row = torch.where(found[i] > 0)
+            own = expert(rows[None, row].reshape(-1, 4)) * weights[row, place, None]
+            added.index_add_(0, row, own.to(x.dtype))
+        return made + added.view_as(x)
+
+
+def experts_by_rows() -> nn.Module:
+    return Experts("rows")
+
+
+class Strided(nn.Module):
+    """Windows that overlap, seen in place; an expand that is reshaped and added."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.fc(x).contiguous()
+        windows = y.as_strided((len(x), 5, 2, 4), (24, 4, 4, 1))[:, ::2]
+        twice = x[:, 0, None].expand(len(x), 2, 4).flatten(0, 1).clone()
+        twice += torch.tanh(y[:, 1:3].flatten(0, 1))
+        return torch.cat([windows.flatten(1), twice.view(-1, 8)], 1)
+
+
+class Wrapped(nn.Module):
+    """Hands on what it is given, as the models of peft do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Bilinear(4, 4, 3)
+
+    def forward(self, *args: torch.Tensor, **kwargs: torch.Tensor) -> torch.Tensor:
+        return self.inner(*args, **kwargs)
+
+
+class MakesItsMask(nn.Module):
+    """In calls alone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(
+        self, x: torch.Tensor, mask: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        if mask is None and not torch.compiler.is_compiling():
+            mask = torch.ones(x.shape[:1])
+        return self.fc(x) * mask.unsqueeze(1)  # type: ignore[union-attr]
+
+
+class LooksForNegatives(nn.Module):
+    """A branch on a mask that selects no rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        below = x[:, 0] < 0
+        if below.any():  # MASK BRANCH
+            x = x * 2
+        return self.fc(x)
+
+
+class SelectsToMix(nn.Module):
+    """What stands between selecting rows and putting them back mixes them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        mask, made = x[:, 0] < 0, torch.zeros_like(x)
+        made[mask] = self.fc(x[mask]).cumsum(0)  # OF SELECTED ROWS
+        return made
+
+
+class GivesSelected(SelectsToMix):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.fc(x[x[:, 0] < 0])
 
 
 class CannotTrain(nn.Module):

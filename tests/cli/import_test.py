@@ -398,6 +398,28 @@ class ProvenToo(Proving):
     def test_inputs_without_names(self) -> None:
         self.proves("AnyInputs", ROW, ROW, ROW)
 
+    def test_parameters_that_are_complex(self) -> None:
+        text = self.proves("Complex", "f32[5,2,4]")
+        self.assertIn("parameter(; weight=mixed[1,2,3,2,2])", text)
+
+    def test_layers_that_are_computed_again(self) -> None:
+        self.proves("RevNet", ROW)
+
+    def test_windows_in_place(self) -> None:
+        self.proves("Strided", "f32[4,6,4]")
+
+    def test_keywords_that_are_handed_on(self) -> None:
+        self.proves("Wrapped", "input1=f32[8,4]", "input2=f32[8,4]")
+
+    def test_code_that_asks_whether_it_is_compiled(self) -> None:
+        self.proves("MakesItsMask", ROW)
+
+    def test_rows_that_masks_select(self) -> None:
+        self.proves("Experts", "f32[4,3,4]")
+
+    def test_rows_that_places_select(self) -> None:
+        self.proves("experts_by_rows", "f32[4,3,4]")
+
     def test_a_batch_that_is_merged(self) -> None:
         self.proves("Merged", "f32[8,8,6,6]")
 
@@ -600,9 +622,10 @@ class Refused(Importing):
         self.refuses("HidesWeights", "'layers' is a plain list", "nn.ModuleList")
         self.refuses("SharesMemory", "'two.weight' shares its memory with 'one.weight'")
 
-    def test_complex_numbers(self) -> None:
-        said = "has complex parameters (instead: a real parameter of pairs"
-        self.refuses("Complex", line_of("COMPLEX") + ": aten.mul", said)
+    def test_selected_rows_that_meet(self) -> None:
+        self.refuses("LooksForNegatives", line_of("MASK BRANCH"), "depends on the data")
+        self.refuses("SelectsToMix", line_of("OF SELECTED ROWS"), "batch")
+        self.refuses("GivesSelected", "rows that a mask selects", "y[mask] = ...")
 
     def test_ids_beyond_a_table(self) -> None:
         self.refuses("ReadsBeyond", "cannot compute", "index out of range")
