@@ -141,7 +141,8 @@ std::string to_go(const Standing& standing, std::optional<double> left_s) {
                                         : fmt::format("{:.0f} h", s / 3600);
   const std::string text =
       fmt::format("{} {} to go", standing.to_go_at_least ? "more than" : "about", amount);
-  return left_s && *left_s < s ? fmt::format("{}, the budget has {}", text, clock(*left_s)) : text;
+  if (!left_s || *left_s >= s) return text;
+  return text + (*left_s < 5 ? ", the budget ends" : fmt::format(", the budget has {}", clock(*left_s)));
 }
 
 }  // namespace

@@ -468,11 +468,16 @@ class BadInput(unittest.TestCase):
         self.assertEqual(ask("recipe", "race.toml").returncode, 0)
 
     def test_a_record_that_cannot_be_kept_is_not_measured(self) -> None:
-        home = {**self.place.variables, "BAKEOFF_HOME": "/proc/none"}
-        got = self.place.run("machine", variables=home)
-        self.assertEqual(got.code, 2, got.err)
-        self.assertIn("/proc/none", got.err)
-        self.assertNotIn("clock", got.err)
+        got = subprocess.run(
+            [str(support.BAKEOFF), "machine"],
+            env={**self.place.variables, "BAKEOFF_HOME": "/proc/none"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(got.returncode, 2, got.stderr)
+        self.assertIn("/proc/none", got.stderr)
+        self.assertNotIn("clock", got.stderr)
 
     def test_out_of_memory(self) -> None:
         """A record that does not fit into memory: a message, no abort."""
@@ -537,7 +542,6 @@ class BadInput(unittest.TestCase):
     def test_what_is_no_file_is_called_so(self) -> None:
         os.mkfifo(self.place.path / "pipe")
         self.refuse("history", "--read", "pipe", says=["it is no regular file"])
-        self.refuse("history", "--read", "none", says=["there is no file 'none'"])
 
     def test_bad_configuration(self) -> None:
         self.place.write("race.toml", GOOD)
