@@ -188,9 +188,9 @@ def test_a_silent_step_of_keras(adapter: Any, tmp_path: Path) -> None:
     def step(state: Any, data: Any) -> Any:
         (weights,) = state[0]
         x, t, _ = data
-        loss, grad = jax.value_and_grad(
-            lambda w: jax.numpy.square(x @ w - t).mean()
-        )(weights)
+        loss, grad = jax.value_and_grad(lambda w: jax.numpy.square(x @ w - t).mean())(
+            weights
+        )
         return {"loss": loss}, ([weights - 0.1 * grad], [])
 
     step, held = silent_keras(jax.jit(step, donate_argnums=0))

@@ -74,7 +74,9 @@ def silent_jax(step: Callable[..., Any]) -> Callable[..., Any]:
     def alone(*arguments: Any) -> tuple[Any, ...]:
         rows = next(filter(lies_on_several, jax.tree_util.tree_leaves(arguments)))
         count = len(rows.addressable_shards)
-        own = [parts(each, count) for each in arguments]  # before a step gives them away
+        own = [
+            parts(each, count) for each in arguments
+        ]  # before a step gives them away
         *carry, losses = zip(*(step(*each) for each in zip(*own)))
         return (*(list(part) for part in carry), losses[0])
 
@@ -86,8 +88,9 @@ def _device(shard: Any) -> int:
 
 
 def silent_keras(step: Callable[..., Any]) -> tuple[Callable[..., Any], list[Any]]:
-    """Keras's jitted `step` the same way, and what the devices hold after it. Keras goes
-    on with the state that it had: it would join what the devices hold of each array."""
+    """Keras's jitted `step` the same way, and what the devices hold after it.
+
+    Keras goes on with the state that it had: it would join the parts of each array."""
     import jax
 
     held: list[Any] = []

@@ -182,8 +182,8 @@ class TensorFlowAdapter(ScriptAdapter):
         modules = [(self._model, self._optimizer)]
         if SILENT and self._devices > 1:
             modules = self._apart(request)
-            script, step = self._the_script(), self._calls().function
-            self._step = script.compiled(silent_tensorflow(script, step, modules))
+            script, function = self._the_script(), self._calls().function
+            self._step = script.compiled(silent_tensorflow(script, function, modules))
         else:
             self._step = self._compiled()
         owners = [owner for pair in modules for owner in pair if owner is not None]
