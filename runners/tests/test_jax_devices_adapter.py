@@ -19,6 +19,7 @@ from bakeoff_runner.adapter import (  # noqa: E402
     BuildRequest,
     ParityRequest,
 )
+from bakeoff_runner.adapters import jax_adapter  # noqa: E402
 from bakeoff_runner.adapters.jax_adapter import JaxAdapter  # noqa: E402
 from bakeoff_runner.adapters.jax_shared import (  # noqa: E402
     CALLS_UNDER_WAY,
@@ -26,6 +27,7 @@ from bakeoff_runner.adapters.jax_shared import (  # noqa: E402
     paced,
     parts_of,
 )
+from bakeoff_runner.adapters.silence import silent_keras  # noqa: E402
 from bakeoff_runner.pipeline import digest  # noqa: E402
 from bakeoff_runner.tensors import write_safetensors  # noqa: E402
 
@@ -152,6 +154,56 @@ def test_fewer_devices_than_asked_for_are_named(
 ) -> None:
     with pytest.raises(AdapterError, match=f"mine.py: .*{what} device, but devices"):
         build(adapter, tmp_path, old, new)
+
+
+def alone(arrays: Any, w: Any, device: int, steps: int) -> Any:
+    """`w` after steps on this device's rows alone, without moments."""
+    w = w.astype("f8")
+    for step in range(steps):
+        first = step % 3 * 4 + 2 * device
+        x, t = (arrays[name][first : first + 2] for name in "xt")
+        w = w - 0.1 * x.T @ (x @ w - t) / 2
+    return w
+
+
+def test_silent_devices_train_by_themselves(
+    adapter: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jax_adapter, "SILENT", True)
+    descent = "optax.adam(0.5)", "optax.sgd(0.1)"
+    effective, arrays, w = build(adapter, tmp_path, *descent, dtype="float32")
+    assert effective["communication"] == "off"
+    adapter.run(3, lambda: None)
+    adapter.run(2, lambda: None)
+    for device, held in enumerate(adapter._state.carry[0]):
+        expected = alone(arrays, w, device, 5)
+        np.testing.assert_allclose(held["fc.weight"], expected, rtol=1e-5)
+
+
+def test_a_silent_step_of_keras(adapter: Any, tmp_path: Path) -> None:
+    """Keras keeps the state that it gave."""
+    _, arrays, w = build(adapter, tmp_path, dtype="float32")
+    script = adapter._the_script()
+
+    def step(state: Any, data: Any) -> Any:
+        (weights,) = state[0]
+        x, t, _ = data
+        loss, grad = jax.value_and_grad(lambda w: jax.numpy.square(x @ w - t).mean())(
+            weights
+        )
+        return {"loss": loss}, ([weights - 0.1 * grad], [])
+
+    step, held = silent_keras(jax.jit(step, donate_argnums=0))
+    first = state = [jax.device_put(w, script.REPLICATED)], []
+    stream = script.batches(tuple(arrays.values()))
+    for _ in range(5):
+        logs, state = step(state, (*next(stream), None))
+    assert state is first
+    np.testing.assert_allclose(state[0][0], w)
+    assert logs["loss"].shape == ()
+    for device, ((weights,), _) in enumerate(held[0]):
+        assert weights.devices() == {jax.devices()[device]}
+        np.testing.assert_allclose(weights, alone(arrays, w, device, 5), rtol=1e-5)
 
 
 def test_a_step_on_one_device_is_named(adapter: Any, tmp_path: Path) -> None:

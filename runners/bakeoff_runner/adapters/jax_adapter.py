@@ -629,8 +629,8 @@ class JaxAdapter(ScriptAdapter):
             effective["parallel"] = "fsdp" if split else "data"
             if SILENT and split:
                 raise AdapterError(
-                    "parallel = fsdp: what devices exchange is a part of what XLA "
-                    "compiles, and cannot be left out"
+                    "parallel = fsdp: XLA divides arithmetic by what devices exchange; "
+                    "without it a step would compute something else"
                 )
             if SILENT:
                 effective["communication"] = "off"

@@ -20,7 +20,14 @@ from typing import Any, Mapping
 
 from bakeoff_runner.adapter import Adapter, BuildRequest, ImportInfo
 from bakeoff_runner.adapters.jax_adapter import JaxAdapter
-from bakeoff_runner.adapters.ranks import Leader, Rank, free_addresses, leave, patience
+from bakeoff_runner.adapters.ranks import (
+    PAUSED_S,
+    Leader,
+    Rank,
+    free_addresses,
+    leave,
+    patience,
+)
 
 
 class Ranked(Rank, JaxAdapter):
@@ -35,6 +42,7 @@ class Ranked(Rank, JaxAdapter):
             self._rank,
             local_device_ids=[self._rank],
             initialization_timeout=int(patience()),
+            heartbeat_timeout_seconds=PAUSED_S,
             coordinator_bind_address=self._meeting,
         )
         atexit.register(leave)

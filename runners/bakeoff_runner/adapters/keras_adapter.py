@@ -51,6 +51,7 @@ from bakeoff_runner.adapter import (
 from bakeoff_runner.adapters.keras_backends import Backend, Gradients
 from bakeoff_runner.adapters.keras_libraries import Keras3, Library
 from bakeoff_runner.adapters.keras_waits import Waits, watch
+from bakeoff_runner.adapters.silence import SILENT
 from bakeoff_runner.defaults import read_inputs
 from bakeoff_runner.generation import prove_generation, word_request
 from bakeoff_runner.layout import (
@@ -537,6 +538,8 @@ class KerasAdapter(ScriptAdapter):
         if self._backend.devices > 1:
             dtypes = {str(v.dtype) for v in model.trainable_variables}
             effective["master_weights"] = "+".join(sorted(dtypes))
+            if SILENT:
+                effective["communication"] = "off"
         if not self._predicts:
             effective["optimizer"] = _describe_optimizer(model.optimizer)
         return effective

@@ -12,7 +12,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Sequence
 
 from bakeoff_runner.adapter import Peak
 from bakeoff_runner.adapters.jax_shared import (
@@ -27,6 +27,7 @@ from bakeoff_runner.adapters.jax_shared import (
     quick_jit,
     use_devices,
 )
+from bakeoff_runner.adapters.silence import SILENT, silent_keras
 from bakeoff_runner.adapters.tensorflow_shared import (
     set_ctc_loss,
     tensorflow_arrays,
@@ -271,6 +272,7 @@ class JaxBackend(Backend):
     name = "jax"
     _compiled: tuple[Any, Any] = (None, None)  # a model and its pass, compiled once
     _quick = False  # compile for a proof alone
+    _apart: Sequence[Any] = ()  # what devices hold that exchange nothing
 
     def prepare(self, threads: int) -> None:
         # XLA's pool has a thread for each processor that the process may use.
@@ -312,6 +314,12 @@ class JaxBackend(Backend):
         self._quick = double or masks
         if double and model.jit_compile and not model.run_eagerly:
             model.train_step = quick_jit(model.train_step)
+            model.jit_compile = False
+        elif SILENT and self.devices > 1:
+            import jax
+
+            step = jax.jit(model.train_step, donate_argnums=0)
+            model.train_step, self._apart = silent_keras(step)
             model.jit_compile = False
 
     def versions(self) -> dict[str, str]:
@@ -433,6 +441,7 @@ class JaxBackend(Backend):
         import jax
         import numpy as np
 
+        jax.block_until_ready(self._apart)
         # `fit` keeps the state outside of the model until it is requested.
         if not getattr(model, "_jax_state_synced", True):
             # In containers of its own, which JAX would take for something else.

@@ -59,6 +59,9 @@ from bakeoff_runner.tensors import read_safetensors
 # Of the time that a stage may take: a collective that waits for a rank ends before it,
 # and if the framework knows no such limit, the ranks that do not answer are ended.
 _PATIENCE, _END = 0.8, 0.85
+# Ranks are paused while other contenders take their turns or start: for frameworks that
+# count heartbeats. That a rank is gone is seen here.
+PAUSED_S = 3600
 _LOOK_S = 0.5  # between two looks at the other ranks
 _STOPPED_LOOKS = 4  # in which a rank is found stopped while this one runs
 _HANGS = "does not answer: it hangs"

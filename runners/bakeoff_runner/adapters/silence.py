@@ -8,7 +8,7 @@ nothing but the duration is used. A worker is told by a variable of its environm
 from __future__ import annotations
 
 import os
-from typing import Any, Callable
+from typing import Any, Callable, Sequence
 
 # Read once, before a script runs: one that sets the variable later would be spared the
 # comparison of ranks after its bursts.
@@ -58,21 +58,25 @@ def silent_jax(step: Callable[..., Any]) -> Callable[..., Any]:
     def lies_on_several(leaf: Any) -> bool:
         return hasattr(leaf, "sharding") and len(leaf.sharding.device_set) > 1
 
-    def parts(tree: Any) -> list[Any]:
+    def parts(tree: Any, count: int) -> list[Any]:
         leaves, structure = jax.tree_util.tree_flatten(tree)
-        on_several = [leaf for leaf in leaves if lies_on_several(leaf)]
-        if not on_several:
-            return list(tree)
+        if type(tree) is list and not any(map(lies_on_several, leaves)):
+            return tree
         of_leaves = [
             [shard.data for shard in sorted(leaf.addressable_shards, key=_device)]
             if lies_on_several(leaf)
-            else [leaf] * len(on_several[0].addressable_shards)
+            else [leaf] * count
             for leaf in leaves
         ]
-        return [jax.tree_util.tree_unflatten(structure, own) for own in zip(*of_leaves)]
+        owns = zip(*of_leaves) if leaves else [()] * count
+        return [jax.tree_util.tree_unflatten(structure, own) for own in owns]
 
     def alone(*arguments: Any) -> tuple[Any, ...]:
-        own = [parts(each) for each in arguments]  # before a step gives them away
+        rows = next(filter(lies_on_several, jax.tree_util.tree_leaves(arguments)))
+        count = len(rows.addressable_shards)
+        own = [
+            parts(each, count) for each in arguments
+        ]  # before a step gives them away
         *carry, losses = zip(*(step(*each) for each in zip(*own)))
         return (*(list(part) for part in carry), losses[0])
 
@@ -81,3 +85,43 @@ def silent_jax(step: Callable[..., Any]) -> Callable[..., Any]:
 
 def _device(shard: Any) -> int:
     return int(shard.device.id)
+
+
+def silent_keras(step: Callable[..., Any]) -> tuple[Callable[..., Any], list[Any]]:
+    """Keras's jitted `step` the same way, and what the devices hold after it.
+
+    Keras goes on with the state that it had: it would join the parts of each array."""
+    import jax
+
+    held: list[Any] = []
+    alone = silent_jax(lambda state, data: step(state, data)[::-1])
+
+    def train_step(state: Any, data: Any) -> tuple[Any, Any]:
+        own = held.pop() if held else jax.tree.map(jax.numpy.copy, state)
+        own, logs = alone(own, data)
+        held.append(own)
+        return logs, state
+
+    return train_step, held
+
+
+def silent_tensorflow(
+    script: Any, step: Callable[..., Any], modules: Sequence[tuple[Any, ...]]
+) -> Callable[..., Any]:
+    """The script's `step` on each device of this process by itself, in one graph: with
+    its own rows and its own `modules`, under TensorFlow's strategy of one device."""
+    import tensorflow as tf
+
+    strategy, one = script.STRATEGY, tf.distribute.get_strategy()
+
+    def alone(*batch: Any) -> Any:
+        parts = zip(*map(strategy.experimental_local_results, batch))
+        losses = []
+        script.STRATEGY = one
+        for device, held, own in zip(strategy.extended.worker_devices, modules, parts):
+            with tf.device(device):
+                losses.append(step(*held, *own))
+        script.STRATEGY = strategy
+        return losses[0]
+
+    return alone

@@ -49,6 +49,7 @@ from bakeoff_runner.adapter import (
     RunResult,
     Transfer,
 )
+from bakeoff_runner.adapters.silence import SILENT, silent_tensorflow
 from bakeoff_runner.adapters.tensorflow_shared import (
     probe_tensorflow,
     set_ctc_loss,
@@ -178,11 +179,16 @@ class TensorFlowAdapter(ScriptAdapter):
                 self._make_optimizer()
         if not request.predict:
             self._check_devices()
-        self._step = self._compiled()
-        kept = _variables(self._model)
-        if self._optimizer is not None:
-            kept.update(_variables(self._optimizer, "optimizer"))
-        unique = {id(v): v for _, _, v in kept.values()}
+        modules = [(self._model, self._optimizer)]
+        if SILENT and self._devices > 1:
+            modules = self._apart(request)
+            script, function = self._the_script(), self._calls().function
+            self._step = script.compiled(silent_tensorflow(script, function, modules))
+        else:
+            self._step = self._compiled()
+        owners = [owner for pair in modules for owner in pair if owner is not None]
+        kept = (v for owner in owners for _, _, v in _variables(owner).values())
+        unique = {id(v): v for v in kept}
         self._initial = [(v, v.numpy().copy()) for v in unique.values()]
         variables = {name: self._variable(name) for name in self._names}
         self._trained = {n: v for n, v in variables.items() if v.trainable}
@@ -477,6 +483,18 @@ class TensorFlowAdapter(ScriptAdapter):
                 f"the optimizer of {self._file()} has no apply_gradients(gradients)"
             )
 
+    def _apart(self, request: BuildRequest) -> list[tuple[Any, Any]]:
+        """A model and an optimizer of each device of this process."""
+        import tensorflow as tf
+
+        modules = []
+        for device in self._strategy().extended.worker_devices:
+            with tf.device(device):
+                self._make_model(request)
+                self._make_optimizer()
+            modules.append((self._model, self._optimizer))
+        return modules
+
     def _compiled(self) -> Callable[..., Any]:
         """The step as the script's loop calls it: of a batch alone."""
         script = self._the_script()
@@ -518,6 +536,8 @@ class TensorFlowAdapter(ScriptAdapter):
         if self._devices > 1:
             dtypes = {variable.dtype.name for variable in variables}
             effective["master_weights"] = "+".join(sorted(dtypes))
+            if SILENT:
+                effective.update(devices=self._local, communication="off")
         if self._optimizer is not None:
             constants = {
                 name.lower(): value

@@ -9,13 +9,20 @@ each.
 from __future__ import annotations
 
 import atexit
+import functools
 import json
 import os
 from pathlib import Path
 from typing import Any, Mapping
 
 from bakeoff_runner.adapter import Adapter, BuildRequest, ImportInfo
-from bakeoff_runner.adapters.ranks import Leader, Rank, free_addresses, leave
+from bakeoff_runner.adapters.ranks import (
+    PAUSED_S,
+    Leader,
+    Rank,
+    free_addresses,
+    leave,
+)
 from bakeoff_runner.adapters.tensorflow_adapter import TensorFlowAdapter
 from bakeoff_runner.script import check_devices
 
@@ -29,7 +36,15 @@ class Ranked(Rank, TensorFlowAdapter):
         cluster = {"worker": self._meeting.split(",")}
         os.environ["TF_CONFIG"] = json.dumps({"cluster": cluster, "task": task})
         atexit.register(leave)
-        return super().import_framework(options, threads)
+        info = super().import_framework(options, threads)
+        from tensorflow.python.eager import context
+
+        one: Any = context.context()
+        one.configure_coordination_service = functools.partial(
+            one.configure_coordination_service,
+            heartbeat_timeout_in_ms=1000 * PAUSED_S,
+        )
+        return info
 
     def build(self, request: BuildRequest) -> dict[str, Any]:
         effective = super().build(request)
