@@ -33,8 +33,9 @@ struct ComparedRow {
   std::string contender = {};
   double first_ms = 0, second_ms = 0;  // medians over the heats
   Place first = {}, second = {};
-  // second / first; only of one machine: times of two machines were never paired. Its interval (99%, from the heats of both) takes for granted that the machine was in the same state
-  // in both runs; infinite where the runs had another machine, other work or too few heats.
+  // second / first; only of one machine: times of two machines were never paired. Its interval (99%, from the heats of
+  // both) takes for granted that the machine was in the same state in both runs; infinite where the runs had other work
+  // or too few heats.
   std::optional<Estimate> ratio = {};
 };
 
@@ -43,7 +44,8 @@ struct Comparison {
   std::string first_started = {}, second_started = {};
   std::vector<Difference> differences = {};
   bool same_work = false;     // workload, batch, data and weights are the same
-  bool same_machine = false;  // the recorded hosts are the same
+  bool fleet = false;         // heats of one of them are of a fleet's nodes
+  bool same_machine = false;  // the recorded hosts are the same, and neither is a fleet's
   std::vector<ComparedRow> rows = {};
   std::string first_currency = {}, second_currency = {};
   std::vector<Contender> contenders = {};                        // of both runs, for their names
