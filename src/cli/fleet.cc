@@ -107,10 +107,12 @@ int do_submit(const fleet::Board& board, const fleet::Engine& engine, const Inte
 std::string nodes_text(const std::map<std::string, fleet::NodeState>& nodes) {
   std::string text;
   for (const auto& [name, node] : nodes) {
-    text += fmt::format("  {}: {} block{}, {} with {} CPUs, {:.2f} GHz, equal work differs by {:.1f}%{}{}\n",
-                        name, node.blocks, node.blocks == 1 ? "" : "s", node.cpu, node.cpus, node.clock_ghz,
-                        100 * node.noise, node.shared ? ", perhaps shared with other jobs" : "",
-                        node.apart.empty() ? "" : "; KEPT APART: " + node.apart);
+    text += fmt::format("  {}: {} block{}, ", name, node.blocks, node.blocks == 1 ? "" : "s");
+    text += node.blocks == 0 ? "processor and clock unknown"
+                             : fmt::format("{} with {} CPUs, {:.2f} GHz, equal work differs by {:.1f}%{}",
+                                           node.cpu, node.cpus, node.clock_ghz, 100 * node.noise,
+                                           node.shared ? ", perhaps shared with other jobs" : "");
+    text += (node.apart.empty() ? "" : "; KEPT APART: " + node.apart) + "\n";
   }
   return text;
 }

@@ -53,8 +53,9 @@ std::string text_of(const Parity& parity) {
 
 int parity(const ParityOptions& options, const fs::path& config) {
   if (const auto started = proc::start_launcher(); !started) return fail(started.error());
-  const auto recipe = chosen_recipe(options.recipe, options.changes);
+  auto recipe = chosen_recipe(options.recipe, options.changes);
   if (!recipe) return fail(recipe.error());
+  recipe->race.proofs_alone = true;
   const auto temporary = TemporaryFolder::make("parity");
   if (!temporary) return fail(temporary.error());
   const fs::path folder = options.out.empty() ? temporary->path() : options.out;

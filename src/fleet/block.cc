@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/texts.h"
 #include "fleet/admission.h"
+#include "fleet/fleet.h"
 #include "fleet/probe.h"
 #include "plan/plan.h"
 #include "proc/interrupt.h"
@@ -111,6 +112,7 @@ Status attempt(const Board& board, int job, int block, const Interpreters& inter
   const auto bytes = static_cast<int64_t>(trials.size());
   TRY(const bool first, board.settle({.block = block,
                                       .attempt = attempt_name(job),
+                                      .race = race_of(plan.manifest),
                                       .given_up = {},
                                       .node = node,
                                       .bytes = bytes,

@@ -116,7 +116,8 @@ Status Board::set_aside(int block) const {
     const fs::path aside = folder / fmt::format("damaged-{}.json", n);
     if (fs::exists(aside)) continue;
     fs::rename(folder / kResult, aside, code);
-    if (!code) return Done{};
+    // Another collector may have been quicker.
+    if (!code || code == std::errc::no_such_file_or_directory) return Done{};
     break;
   }
   return Error{.message = "cannot rename the damaged result: " + code.message(), .where = folder.string()};

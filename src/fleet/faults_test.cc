@@ -287,6 +287,27 @@ TEST_F(FaultsTest, TwoWhoWaitAtOnceSubmitEachBlockOnce) {
   EXPECT_EQ(merged(board).settled, static_cast<int>(submitted.size()));
 }
 
+TEST_F(FaultsTest, ABlockOfAnotherRaceRunsAgain) {
+  const Board board = planned();
+  const Cluster cluster(board);
+  ASSERT_TRUE(seen_through(board, cluster));
+  const std::string before = trials(board);
+  const auto manifest = RunDirectory::open(board.run())->manifest();
+  BlockResult copied = board.result(2).value();
+  copied.race = race_of(*manifest);
+  fs::remove(board.run() / "fleet/blocks/00002/result.json");
+  ASSERT_TRUE(*board.settle(copied));
+  EXPECT_THAT(merged(board).damaged, IsEmpty()) << "its own";
+  copied.race += "0";
+  fs::remove(board.run() / "fleet/blocks/00002/result.json");
+  ASSERT_TRUE(*board.settle(copied));
+  EXPECT_THAT(merged(board).damaged, ElementsAre("block 2: it is the result of another race"));
+  EXPECT_FALSE(board.settled(2));
+  EXPECT_TRUE(board.set_aside(2)) << "another collector did so";
+  ASSERT_TRUE(seen_through(board, cluster));
+  EXPECT_EQ(trials(board).size(), before.size());
+}
+
 TEST_F(FaultsTest, TimeThatIsOverEndsTheWaves) {
   const Board board = planned();
   const Cluster cluster(board);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/files.h"
+#include "base/sha256.h"
 #include "base/texts.h"
 #include "evidence/evidence.h"
 #include "plan/plan.h"
@@ -32,12 +33,14 @@ struct Settled {
   Merged merged;
 };
 
-Result<Settled> read_settled(const Board& board) {
+Result<Settled> read_settled(const Board& board, const std::string& race) {
   Settled found;
   TRY(const std::vector<int> blocks, board.blocks());
   for (const int block : blocks) {
     if (!board.settled(block)) continue;
     auto result = board.result(block);
+    if (result && !result->race.empty() && result->race != race)
+      result = Error{.message = "it is the result of another race"};
     if (!result) {
       found.merged.damaged.push_back(fmt::format("block {}: {}", block, result.error().message));
       CHECK_OK(board.set_aside(block));
@@ -72,7 +75,7 @@ Status take_host(const Plan& plan, const Node& node) {
 }
 
 Result<Merged> merge(const Board& board, const Plan& plan) {
-  TRY(Settled settled, read_settled(board));
+  TRY(Settled settled, read_settled(board, race_of(plan.manifest)));
   std::vector<Node> nodes;
   for (const BlockResult& result : settled.results) nodes.push_back(result.node);
   settled.merged.nodes = admit(nodes, board.settings().out_of_line);
@@ -188,9 +191,13 @@ class Submission {
         continue;
       }
       const std::string why = fmt::format("{} attempts failed; the last one on {}", tries.begun, tries.why);
-      TRY(const bool first,
-          board_.settle(
-              {.block = block, .attempt = {}, .given_up = why, .node = {}, .bytes = 0, .trials = {}}));
+      TRY(const bool first, board_.settle({.block = block,
+                                           .attempt = {},
+                                           .race = {},
+                                           .given_up = why,
+                                           .node = {},
+                                           .bytes = 0,
+                                           .trials = {}}));
       if (first) result.given_up.push_back(fmt::format("block {}: {}", block, why));
     }
     return waits || !again.empty();
@@ -226,6 +233,10 @@ class Submission {
 };
 
 }  // namespace
+
+std::string race_of(const Manifest& manifest) {
+  return sha256(join({manifest.started, manifest.weights_sha256, manifest.recipe_text}, "\n"));
+}
 
 size_t planned_blocks(size_t contenders, size_t live, double alpha) {
   const size_t each =

@@ -31,6 +31,9 @@ struct Merged {
 // blocks give the same bytes, on every machine and at every call.
 Result<Merged> collect(const Board& board, const Interpreters& interpreters);
 
+// What no other run has: a result that was copied from one is not merged.
+std::string race_of(const Manifest& manifest);
+
 // Where the blocks are; those that are given up are settled, too.
 struct Overview {
   int blocks = 0, settled = 0, running = 0, waiting = 0, lost = 0;

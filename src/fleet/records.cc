@@ -17,12 +17,13 @@ BAKEOFF_RECORD(Node, name, host, where, shared, clock_ghz, speed, noise, peak)
 void to_json(RecordJson& j, const BlockResult& v) {
   BAKEOFF_WRITE(block)
   BAKEOFF_WRITE(attempt)
+  BAKEOFF_WRITE(race)
   BAKEOFF_WRITE(given_up)
   BAKEOFF_WRITE(node)
   BAKEOFF_WRITE(bytes)
 }
 void from_json(const RecordJson& j, BlockResult& v){
-    BAKEOFF_READ(block) BAKEOFF_READ(attempt) BAKEOFF_READ(given_up) BAKEOFF_READ(node)
+    BAKEOFF_READ(block) BAKEOFF_READ(attempt) BAKEOFF_READ(race) BAKEOFF_READ(given_up) BAKEOFF_READ(node)
         BAKEOFF_READ(bytes)} BAKEOFF_RECORD(FailedAttempt, block, job, node, reason, contenders)
     BAKEOFF_RECORD(Check, node, contender, differs)
 

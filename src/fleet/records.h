@@ -68,6 +68,7 @@ struct Node {
 struct BlockResult {
   int block = 0;
   std::string attempt = {};  // name of the attempt that settled it
+  std::string race = {};     // whose it is (race_of()); empty: unknown
   std::string given_up = {};
   Node node = {};
   int64_t bytes = 0;        // of `trials`: a file that was cut is noticed

@@ -244,7 +244,8 @@ Result<Plan> assemble(recipe::Recipe recipe, RunDirectory directory, Manifest ma
           lane.entry.contender.settings.at("tf32") == "true")
         lane.entry.worker.environment.erase("NVIDIA_TF32_OVERRIDE");
       const Controls controls = controls_from(contender.controls, shared);
-      Status applied = check_devices(contender.settings, controls, machine);
+      Status applied = Done{};
+      if (!plan.recipe.race.proofs_alone) applied = check_devices(contender.settings, controls, machine);
       if (applied) applied = apply(controls, machine, lane.entry.worker);
       if (!applied) lane.failure = Failure{Stage::kControls, applied.error().line(), {}};
     }
@@ -331,7 +332,7 @@ Result<Plan> plan_in(const recipe::Recipe& recipe, const fs::path& folder, const
   std::vector<std::string> notes;
   TRY(const Controls shared, shared_controls(recipe, this_machine(), notes));
   CHECK_OK(check_shares(recipe));
-  CHECK_OK(check_devices(recipe, shared, this_machine()));
+  if (!recipe.race.proofs_alone) CHECK_OK(check_devices(recipe, shared, this_machine()));
   TRY(RunDirectory directory, RunDirectory::create(folder));
   CHECK_OK(directory.lock());
   TRY(const Written written, write_all(recipe, directory.scripts(), progress, /*twins=*/true));
@@ -445,7 +446,17 @@ Lane lane_at(const Plan& plan, size_t index, const Variation& how, const Progres
   recipe.training.generation.prompt = sizes.prompt;
   recipe::Contender contender = recipe.contenders[index];
   if (!contender.script.empty()) {
-    lane.failure = Failure{Stage::kEmit, "the batch of a script of your own is its own", {}};
+    if (how.one_device || sizes != Sizes{own.batch, own.generation.prompt}) {
+      lane.failure = Failure{Stage::kEmit,
+                             how.one_device ? "the devices of a script of your own are its own"
+                                            : "the batch of a script of your own is its own",
+                             {}};
+      return lane;
+    }
+    lane.entry.script.replace_filename(lane.entry.script.stem().string() + "_" + how.tag +
+                                       lane.entry.script.extension().string());
+    if (const Status copied = write_file(lane.entry.script, lane.entry.script_text); !copied)
+      lane.failure = Failure{Stage::kEmit, copied.error().text(), {}};
     return lane;
   }
   if (how.one_device) {

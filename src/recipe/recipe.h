@@ -80,6 +80,7 @@ struct Race {
   int64_t parity_steps = 10;
   double stage_seconds = 300;
   HostRule host = {};
+  bool proofs_alone = false;  // set by a command that times nothing: devices may share processors
   bool operator==(const Race&) const = default;
 };
 

@@ -154,8 +154,10 @@ std::string gate_command(const Comparison& comparison, const Manifest& a, const 
 
 std::string doubt(const Comparison& c) {
   if (!c.same_machine)
-    return "The two runs are of different machines: each has its own ranking, and a ratio of their times would hold "
-           "neither: they were never paired." +
+    return (c.fleet ? "Heats of a fleet are of its nodes" : "The two runs are of different machines") +
+           std::string(
+               ": each run has its own ranking, and a ratio of their times would hold for neither: they were "
+               "never paired.") +
            std::string(c.same_work ? "" : " Their work differs as well.");
   return fmt::format(
       "The two runs are of different times{}. What slowed one of them, and not the other, is in the ratios too, and no "
@@ -184,7 +186,9 @@ Comparison compare(const Summary& first, const Summary& second) {
                  .differences = differences(a, b)};
   all.same_work = a.workload_text == b.workload_text && a.data_sha256 == b.data_sha256 &&
                   a.weights_sha256 == b.weights_sha256 && first.batch == second.batch;
-  all.same_machine = a.host.name == b.host.name && a.host.cpu == b.host.cpu && a.host.cpus == b.host.cpus;
+  all.fleet = first.fleet || second.fleet;
+  all.same_machine =
+      !all.fleet && a.host.name == b.host.name && a.host.cpu == b.host.cpu && a.host.cpus == b.host.cpus;
   differ(all.differences, "batch", std::to_string(first.batch), std::to_string(second.batch));
   for (const bakeoff::Row& row : first.ranked) {
     const std::string& id = row.contender.id;
@@ -333,12 +337,16 @@ CompareJson place_json(const Place& place) {
           {"price_per_million_samples", number(place.price)}};
 }
 
+CompareJson run_json(const std::string& run, const std::string& started, const std::string& currency) {
+  return {{"run", run}, {"started", started}, {"currency", currency}};
+}
+
 }  // namespace
 
 std::string to_json(const Comparison& c) {
   CompareJson json = {{"format", "bakeoff compare 1"},
-                      {"first", {{"run", c.first}, {"started", c.first_started}}},
-                      {"second", {{"run", c.second}, {"started", c.second_started}}},
+                      {"first", run_json(c.first, c.first_started, c.first_currency)},
+                      {"second", run_json(c.second, c.second_started, c.second_currency)},
                       {"same_work", c.same_work},
                       {"same_machine", c.same_machine},
                       {"differences", CompareJson::array()},

@@ -43,7 +43,8 @@ struct Comparison {
   std::string first_started = {}, second_started = {};
   std::vector<Difference> differences = {};
   bool same_work = false;     // workload, batch, data and weights are the same
-  bool same_machine = false;  // the recorded hosts are the same
+  bool fleet = false;         // heats of one of them are of a fleet's nodes
+  bool same_machine = false;  // the recorded hosts are the same, and neither is a fleet's
   std::vector<ComparedRow> rows = {};
   std::string first_currency = {}, second_currency = {};
   std::vector<Contender> contenders = {};                        // of both runs, for their names

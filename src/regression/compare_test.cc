@@ -84,6 +84,18 @@ TEST(Compare, OfTwoMachinesEachHasItsRanking) {
   EXPECT_EQ(json["contenders"][0]["second"]["price_per_million_samples"], 0.5);
 }
 
+TEST(Compare, OfAFleetEachHasItsRanking) {
+  Summary fleet = run(12);
+  fleet.fleet = true;
+  fleet.currency = "EUR";
+  const Comparison c = compare(run(10), fleet);
+  EXPECT_FALSE(c.rows[0].ratio) << "the host of a fleet's run is one of its nodes";
+  EXPECT_EQ(c.gate, "");
+  EXPECT_NE(to_text(c, 200).find("no price and EUR"), std::string::npos);
+  const auto json = nlohmann::json::parse(to_json(c));
+  EXPECT_EQ(json["second"]["currency"], "EUR");
+}
+
 TEST(Compare, ContendersOfOneRunAlone) {
   Summary other = run(10);
   other.ranked[0].contender.id = "keras\x1b[31m<b>";

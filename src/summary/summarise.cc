@@ -74,6 +74,7 @@ class Summariser {
     }
     Summary s = header(std::move(sources));
     s.spoken_of = {.nodes = count_nodes(trials_), .about = stats::About::kTheirKind};
+    for (const Contender& contender : manifest_.contenders) rows_.push_back(base_row(contender));
     fill_unranked(s);
     std::vector<std::string> signs;
     for (const Group& group : groups_of(manifest_.contenders, contenders, recipe_.alpha)) {
@@ -291,7 +292,7 @@ class Summariser {
 
   void fill_unranked(Summary& s) const {
     for (size_t i = 0; i < manifest_.contenders.size(); ++i) {
-      Row row = base_row(manifest_.contenders[i]);
+      Row row = rows_[i];
       row.failure = why_not(i, row);
       row.waits = row.failure && row.failure == not_yet(row);
       if (row.failure || !may_race(i)) s.unranked.push_back(std::move(row));
@@ -303,7 +304,7 @@ class Summariser {
     std::vector<bool> ranked(group.members.size(), false);
     for (size_t e = 0; e < rows.size(); ++e) {
       const size_t i = group.members[e];
-      rows[e] = base_row(manifest_.contenders[i]);
+      rows[e] = rows_[i];
       ranked[e] = !why_not(i, rows[e]) && !hopeless_.contains(rows[e].contender.id);
     }
     const size_t first = s.ranked.size();
@@ -559,6 +560,7 @@ class Summariser {
   const std::vector<Trial>& trials_;
   recipe::Recipe recipe_;
   ir::Cost cost_;
+  std::vector<Row> rows_;  // of every contender, before it is ranked
   std::map<std::string, double> hopeless_ = hopeless(trials_);
   std::map<std::string, NotSteady> not_steady_ = not_steady(trials_, recipe_.margin);
   RoofsOver roofs_over_;

@@ -286,6 +286,18 @@ class Devices(unittest.TestCase):
         self.assertEqual(scaled["sent_bytes"], 4 * numbers)
         self.assertEqual(self.place.none_left(), {})
 
+    @support.full_tier
+    def test_what_a_script_of_ones_own_exchanges_is_left_out(self) -> None:
+        rows = [self.own("mine", self.emitted())]
+        path = self.recipe([TORCH, *rows], scaling="heats = 2\n")
+        done = self.place.run("run", path, "--out", "mine")
+        self.assertIn(done.code, (0, 1), done.err)
+        scaled = {row["contender"]: row for row in self.report("mine")["scaling"]}
+        (mine,) = (row for name, row in scaled.items() if "mine" in name)
+        self.assertIsNotNone(mine["communication_share"]["value"], mine)
+        self.assertIsNone(mine["strong_efficiency"])
+        self.assertIn("one device: emit: the devices of a script", mine["note"])
+
     def report(self, out: str) -> dict[str, Any]:
         shown = self.place.run("report", out, "--format", "json")
         found: dict[str, Any] = json.loads(shown.out)

@@ -156,6 +156,8 @@ class BySlurm(FleetTest):
         self.fleet("plan", recipe, "--out", run, *where)
         said = self.fleet("collect", run, "--wait")
         self.assertRegex(said, r"node n2 is kept apart.*own\S* computes something else")
+        said = self.fleet("status", run)
+        self.assertIn("n2: 0 blocks, processor and clock unknown; KEPT APART: ", said)
         self.assertEqual(self.settled(run), [1, 2, 3, 4])
         self.assertEqual({trial["node"] for trial in self.trials(run)}, {"n1"})
         table = self.place.run("report", run, "--format", "json").json()

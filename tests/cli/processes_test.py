@@ -118,10 +118,10 @@ class Processes(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        support.need("jax", "tensorflow")
+        support.need("jax", "tensorflow", *(["torch"] if support.FULL else []))
         if len(os.sched_getaffinity(0)) < 2:
             raise unittest.SkipTest("one processor")
-        cls.place = support.Place(["jax", "tensorflow"])
+        cls.place = support.Place(["jax", "tensorflow", "torch"])
         for name, text in (("mlp", support.MLP), ("cnn", CNN), ("drop", DROP)):
             cls.place.write(f"{name}.ir", text)
 
@@ -238,6 +238,27 @@ class Processes(unittest.TestCase):
         self.assertEqual(len(shown["scaling"]), 2, done.out)
         for row in shown["scaling"]:
             self.assertIsNotNone(row["communication_share"]["value"], row)
+
+    @support.full_tier
+    def test_three_and_four_devices(self) -> None:
+        """More than there are processors, which a proof may share."""
+        rows = [
+            f'framework = "{framework}", devices = {count}{more}'
+            for count in (3, 4)
+            for framework, more in (
+                ("torch", ""),
+                ("torch", ', parallel = "fsdp"'),
+                ("jax", ""),
+                ("jax", f", processes = {count}"),
+                ("jax", ', parallel = "fsdp"'),
+                ("tensorflow", ""),
+                ("tensorflow", f", processes = {count}"),
+            )
+        ]
+        top = 'workload = "cnn.ir"\nbatch = 24\n'
+        done = self.place.run("parity", self.recipe(rows, top=top))
+        same = re.findall(r"(?m)^\S+\[devices=([34])\S*\]: same$", done.out)
+        self.assertEqual((same.count("3"), same.count("4")), (7, 7), done.out)
 
     @support.full_tier
     def test_wrong_scripts_are_refused_by_name(self) -> None:

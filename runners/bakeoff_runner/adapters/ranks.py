@@ -79,14 +79,13 @@ class Rank(Adapter):
         self._rank, self._ranks, self._meeting = rank, ranks, meeting
 
     def _take_share(self, threads: int) -> int:
-        """Goes to this rank's processors; how many of the threads are its own."""
+        """Goes to this rank's processors; how many of the threads are its own.
+
+        For a proof alone there may be fewer processors than ranks."""
         cpus = sorted(os.sched_getaffinity(0))
-        each = len(cpus) // self._ranks
-        if each == 0:
-            raise AdapterError(
-                f"devices = {self._ranks} need a processor each, it may use {len(cpus)}"
-            )
-        os.sched_setaffinity(0, cpus[self._rank * each : (self._rank + 1) * each])
+        each = max(1, len(cpus) // self._ranks)
+        first = self._rank * each % len(cpus)
+        os.sched_setaffinity(0, cpus[first : first + each])
         return max(1, threads // self._ranks)
 
     @staticmethod

@@ -30,7 +30,7 @@ struct Way {
 };
 
 // The contender's own lane and what it is held against. A script of the user's own has its batch and its number of
-// devices written into it.
+// devices written into it: it is held against itself without communication.
 std::vector<Way> ways_of(const Plan& plan, size_t index, int64_t devices, const Progress& progress) {
   const Sizes own{plan.recipe.training.batch, plan.recipe.training.generation.prompt};
   Lane one = lane_at(plan, index, {.sizes = own, .one_device = true, .tag = "one_device"}, progress);
