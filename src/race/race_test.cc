@@ -603,8 +603,7 @@ TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
   };
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   const auto blind = plan.directory.read<Trial>().value();
-  EXPECT_THAT(failed_in(blind), IsEmpty())
-      << "late as it may be, perhaps others had the processors";
+  EXPECT_THAT(failed_in(blind), IsEmpty()) << "late as it may be, perhaps others had the processors";
   EXPECT_GE(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2)));
   EXPECT_LE(blind.size(), 2 * static_cast<size_t>(least_heats(0.05, 2)) + 4) << "no heat more would tell";
   EXPECT_TRUE(tally(blind).refusal(plan.recipe.race.host));
