@@ -143,7 +143,7 @@ class Devices(unittest.TestCase):
         support.need("torch")
         if len(os.sched_getaffinity(0)) < 2:
             raise unittest.SkipTest("one processor")
-        cls.place = support.Place(["torch"])
+        cls.place = support.Place(["torch", "jax"])
         for name, text in (("mlp", support.MLP), ("cnn", CNN), ("drop", DROP)):
             cls.place.write(f"{name}.ir", text)
 
@@ -260,19 +260,27 @@ class Devices(unittest.TestCase):
         self.assertRegex(done.err, r"gloo's headers.*\n  leave it out; .*\btorch\b")
 
     def test_a_race_of_one_and_two(self) -> None:
-        rows = ['framework = "torch", devices = [1, 2]']
-        path = self.recipe(rows, scaling="heats = 2\n")
-        done = self.place.run("run", path, "--out", "two")
-        self.assertIn(done.code, (0, 1), done.err)
-        (row,) = (r for r in self.rows("two") if "devices=2" in r["contender"]["id"])
+        """By JAX: its devices are of one process, a start of PyTorch is one for each rank."""
+        support.need("jax")
+        self.races_on_one_and_two("jax", {"parallel": "data"})
+
+    @support.full_tier
+    def test_a_race_of_one_and_two_of_torch(self) -> None:
         told = {
-            "devices": "2",
             "backend": "gloo",
-            "threads": "2",
             "parallel": "DistributedDataParallel",
             "reduced_gradient": "float32",
             "master_weights": "float32",
         }
+        self.races_on_one_and_two("torch", told)
+
+    def races_on_one_and_two(self, framework: str, told: dict[str, str]) -> None:
+        rows = [f'framework = "{framework}", devices = [1, 2]']
+        path = self.recipe(rows, scaling="heats = 2\n")
+        done = self.place.run("run", path, "--out", "two")
+        self.assertIn(done.code, (0, 1), done.err)
+        (row,) = (r for r in self.rows("two") if "devices=2" in r["contender"]["id"])
+        told |= {"devices": "2", "threads": "2"}
         self.assertEqual({**row["effective"], **told}, row["effective"])
         self.assertEqual(row["threads"], 2)
         self.assertRegex(done.out, r"(?s)\nDevices\n.*speed-up.*strong scaling")

@@ -279,15 +279,6 @@ inline std::map<std::string, Tensor> load_inputs(const std::string& path, const 
   return load_tensors(path, names);
 }
 
-// An input with real numbers, of which a file has bytes or the like: divided, in float32.
-inline std::vector<Real> scaled(const std::map<std::string, Tensor>& tensors, const std::string& name,
-                                float divisor) {
-  const std::vector<float> given = numbers<float>(tensors, name);
-  std::vector<Real> values(given.size());
-  for (size_t i = 0; i < given.size(); ++i) values[i] = static_cast<Real>(given[i] / divisor);
-  return values;
-}
-
 inline void load_parameters(const std::string& path, const std::vector<Parameter>& table, Real* parameters) {
   std::vector<std::string> names;
   for (const Parameter& p : table) names.push_back(p.name);

@@ -95,7 +95,7 @@ extern "C" int bakeoff_load(const char* weights) try {
     for (const Port& port : inputs)
       cpp::statement(out, fmt::format("data[{}] = tensor_at({}, {});", cpp::quote(port.name), port.variable,
                                       shape_of(port)));
-    out.line("library().network.set_data(data, \"bakeoff_predict\");");
+    out.line("library().network.set_data(std::move(data), \"bakeoff_predict\");");
     out.line("const std::map<std::string, Tensor> all = library().network.predict();");
     for (const Port& port : outputs) {
       out.line(fmt::format("const auto {}_values = numbers<{}>(all, {});", port.variable, type_of(port),

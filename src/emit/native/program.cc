@@ -181,6 +181,7 @@ void Program::header() {
 #include <immintrin.h>
 #include <limits>
 #include <map>
+#include <memory>
 #include <new>
 #include <sstream>
 #include <stdexcept>
@@ -397,8 +398,7 @@ void part_of_batch(int64_t mine, int64_t all, int64_t count) {
 void Program::print_inputs() {
   out_.line("// The data, and the rows of the present batch.");
   for (const size_t i : loaded_)
-    out_.line(fmt::format("std::vector<{}> {};", value(static_cast<int>(i)).whole() ? "int32_t" : "Real",
-                          data_[i]));
+    out_.line(fmt::format("Feed<{}> {};", value(static_cast<int>(i)).whole() ? "int32_t" : "Real", data_[i]));
   out_.line("int64_t data_rows = 0, first_row = 0, rows = 0;");
   if (drops()) out_.line("bool dropping = true;  // false: dropout passes everything on");
   if (drops()) out_.line("uint64_t masks = 0;    // drawn so far");
@@ -457,7 +457,7 @@ void Program::load_data() {
   out_.print(R"(}
 
 // `from`: where the tensors come from, for messages.
-void set_data(const std::map<std::string, Tensor>& tensors, const std::string& from) {
+void set_data(std::map<std::string, Tensor> tensors, const std::string& from) {
 )");
   {
     const auto body = out_.indent();
@@ -467,18 +467,13 @@ void set_data(const std::map<std::string, Tensor>& tensors, const std::string& f
     for (const size_t i : loaded_) {
       const ir::Input& input = workload_.inputs[i];
       const Value& v = value(static_cast<int>(i));
-      const std::string name = cpp::quote(input.name);
-      std::string read = v.whole() ? fmt::format("numbers<int32_t>(tensors, {})", name)
-                                   : fmt::format("scaled(tensors, {}, {})", name,
-                                                 python_real(request_.training.input_divisor));
-      if (v.order == Order::kChannelsLast) {
-        std::string sizes = "data_rows";
-        for (size_t axis = 1; axis < input.type.shape.size(); ++axis)
-          sizes += ", " + std::to_string(input.type.shape[axis]);
-        read = fmt::format("turned({}, {{{}}}, {})", read, sizes,
-                           cpp::braces(conversion_perm(Order::kCanonical, v.order, input.type.shape.size())));
-      }
-      cpp::statement(out_, fmt::format("{} = {};", data_[i], read));
+      const bool turns = v.order == Order::kChannelsLast;
+      const double divisor = v.whole() ? 1 : request_.training.input_divisor;
+      std::string how = turns || divisor != 1 ? ", " + python_real(divisor) : "";
+      if (turns)
+        how += ", " + cpp::braces(conversion_perm(Order::kCanonical, v.order, input.type.shape.size()));
+      cpp::statement(
+          out_, fmt::format("{}.take(std::move(tensors.at({})){});", data_[i], cpp::quote(input.name), how));
     }
   }
   out_.line("}");
@@ -491,9 +486,7 @@ void Program::set_batch() {
     const auto body = out_.indent();
     out_.line("rows = count;");
     out_.line("for (Rows& lane : lanes) {");
-    for (const size_t i : loaded_)
-      out_.line(fmt::format("  lane.{0} = {0}.data() + first * {1};", data_[i],
-                            ir::elements(value(static_cast<int>(i)).sizes, 1)));
+    for (const size_t i : loaded_) out_.line(fmt::format("  lane.{0} = {0}.rows(first, count);", data_[i]));
     out_.line("  lane.batch_rows = count;");
     out_.line("}");
   }

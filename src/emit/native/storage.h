@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "emit/native/heavy.h"
@@ -55,15 +57,20 @@ Tensor tensor_of(const std::vector<T>& values, const std::vector<int64_t>& shape
   return tensor;
 }
 
+// Whether numbers stay where they are: axes that have more than one place keep their order.
+inline bool keeps_order(const std::vector<int64_t>& shape, const std::vector<int64_t>& perm) {
+  std::vector<int64_t> moved;
+  for (const int64_t axis : perm) {
+    if (shape[static_cast<size_t>(axis)] > 1) moved.push_back(axis);
+  }
+  return std::is_sorted(moved.begin(), moved.end());
+}
+
 // The array of `shape` with its axes in the order of `perm`; back: from that order to `shape`. A perm of no axes: as it is.
 template <typename T>
 std::vector<T> turned(std::vector<T> values, const std::vector<int64_t>& shape,
                       const std::vector<int64_t>& perm, bool back = false) {
-  std::vector<int64_t> moved;  // axes that have more than one place
-  for (const int64_t axis : perm) {
-    if (shape[static_cast<size_t>(axis)] > 1) moved.push_back(axis);
-  }
-  if (std::is_sorted(moved.begin(), moved.end())) return values;
+  if (keeps_order(shape, perm)) return values;
   std::vector<int64_t> strides(shape.size(), 1), index(perm.size(), 0);
   for (size_t axis = shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * shape[axis];
   std::vector<T> result(values);
@@ -79,6 +86,64 @@ std::vector<T> turned(std::vector<T> values, const std::vector<int64_t>& shape,
   }
   return result;
 }
+
+// The rows of an input as a step reads them. A file's numbers are used where they lie if they have the step's type. Else
+// a row is converted when a batch first needs it, in float32 and divided: 60,000 pictures at once took 0.6 s before the
+// first step. Where axes have another order than in the file, all rows are turned at the start.
+template <typename T>
+struct Feed {
+  Tensor given;
+  float divisor = 1;
+  int64_t width = 1, made = 0;  // numbers of a row; rows that are converted
+  std::unique_ptr<T[]> values;
+  void take(Tensor tensor, double by = 1, const std::vector<int64_t>& perm = {}) {
+    given = std::move(tensor);
+    divisor = static_cast<float>(by);
+    width = 1, made = 0;
+    values.reset();
+    for (size_t axis = 1; axis < given.shape.size(); ++axis) width *= given.shape[axis];
+    if (keeps_order(given.shape, perm)) return;
+    const T* all = rows(0, given.shape[0]);
+    const std::vector<T> held = turned(std::vector<T>(all, all + given.shape[0] * width), given.shape, perm);
+    values = std::make_unique<T[]>(held.size());
+    std::copy(held.begin(), held.end(), values.get());
+    made = given.shape[0];
+  }
+  const T* rows(int64_t first, int64_t count) {
+    const bool same = divisor == 1 && sizeof(T) == 4 && given.dtype == (T(0.5) == 0 ? "I32" : "F32");
+    if (same && !values) return reinterpret_cast<const T*>(given.bytes.data()) + first * width;
+    if (!values) values.reset(new T[static_cast<size_t>(given.shape[0] * width)]);
+    if (first + count > made) make(first + count);
+    return values.get() + first * width;
+  }
+  void make(int64_t end) {
+    if (given.dtype == "U8")
+      convert<uint8_t>(end);
+    else if (given.dtype == "I32")
+      convert<int32_t>(end);
+    else if (given.dtype == "I64")
+      convert<int64_t>(end);
+    else if (given.dtype == "F32")
+      convert<float>(end);
+    else if (given.dtype == "F64")
+      convert<double>(end);
+    else
+      throw std::runtime_error("the dtype " + given.dtype + " is not known here");
+    made = end;
+  }
+  template <typename From>
+  void convert(int64_t end) {
+    const char* from = given.bytes.data();
+    for (int64_t i = made * width; i < end * width; ++i) {
+      From value;
+      std::memcpy(&value, from + i * static_cast<int64_t>(sizeof(From)), sizeof(From));
+      if constexpr (T(0.5) == 0)
+        values[static_cast<size_t>(i)] = static_cast<T>(value);
+      else
+        values[static_cast<size_t>(i)] = static_cast<T>(static_cast<float>(value) / divisor);
+    }
+  }
+};
 
 // A parameter as files have it, and how it is held: its numbers seen as `view` with axes in the order of `perm`, from
 // place `at` on.

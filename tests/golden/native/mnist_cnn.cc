@@ -353,8 +353,8 @@ struct Network : Memory {
   };
 
   // The data, and the rows of the present batch.
-  std::vector<Real> x_data;
-  std::vector<int32_t> y_data;
+  Feed<Real> x_data;
+  Feed<int32_t> y_data;
   int64_t data_rows = 0, first_row = 0, rows = 0;
 
   Real* const second = allocate<Real>(kTrained);
@@ -387,19 +387,19 @@ struct Network : Memory {
   }
 
   // `from`: where the tensors come from, for messages.
-  void set_data(const std::map<std::string, Tensor>& tensors, const std::string& from) {
+  void set_data(std::map<std::string, Tensor> tensors, const std::string& from) {
     check_inputs(from, tensors, inputs);
     data_rows = tensors.at(inputs[0].name).shape[0];
     first_row = 0;
-    x_data = turned(scaled(tensors, "x", 255.0), {data_rows, 1, 28, 28}, {0, 2, 3, 1});
-    y_data = numbers<int32_t>(tensors, "y");
+    x_data.take(std::move(tensors.at("x")), 255.0, {0, 2, 3, 1});
+    y_data.take(std::move(tensors.at("y")));
   }
 
   void set_batch(int64_t first, int64_t count) {
     rows = count;
     for (Rows& lane : lanes) {
-      lane.x_data = x_data.data() + first * 784;
-      lane.y_data = y_data.data() + first * 1;
+      lane.x_data = x_data.rows(first, count);
+      lane.y_data = y_data.rows(first, count);
       lane.batch_rows = count;
     }
   }

@@ -117,8 +117,8 @@ struct Network : Memory {
   };
 
   // The data, and the rows of the present batch.
-  std::vector<Real> x_data;
-  std::vector<int32_t> k_2_data;
+  Feed<Real> x_data;
+  Feed<int32_t> k_2_data;
   int64_t data_rows = 0, first_row = 0, rows = 0;
 
   Team team;
@@ -145,19 +145,19 @@ struct Network : Memory {
   }
 
   // `from`: where the tensors come from, for messages.
-  void set_data(const std::map<std::string, Tensor>& tensors, const std::string& from) {
+  void set_data(std::map<std::string, Tensor> tensors, const std::string& from) {
     check_inputs(from, tensors, inputs);
     data_rows = tensors.at(inputs[0].name).shape[0];
     first_row = 0;
-    x_data = turned(scaled(tensors, "x", 255.0), {data_rows, 3, 4, 4}, {0, 2, 3, 1});
-    k_2_data = numbers<int32_t>(tensors, "k");
+    x_data.take(std::move(tensors.at("x")), 255.0, {0, 2, 3, 1});
+    k_2_data.take(std::move(tensors.at("k")));
   }
 
   void set_batch(int64_t first, int64_t count) {
     rows = count;
     for (Rows& lane : lanes) {
-      lane.x_data = x_data.data() + first * 48;
-      lane.k_2_data = k_2_data.data() + first * 2;
+      lane.x_data = x_data.rows(first, count);
+      lane.k_2_data = k_2_data.rows(first, count);
       lane.batch_rows = count;
     }
   }
@@ -282,7 +282,7 @@ extern "C" int bakeoff_predict(int64_t rows, const float* x, const int32_t* k, f
   std::map<std::string, Tensor> data;
   data["x"] = tensor_at(x, {rows, 3, 4, 4});
   data["k"] = tensor_at(k, {rows, 2});
-  library().network.set_data(data, "bakeoff_predict");
+  library().network.set_data(std::move(data), "bakeoff_predict");
   const std::map<std::string, Tensor> all = library().network.predict();
   const auto d_values = numbers<float>(all, "d");
   std::copy(d_values.begin(), d_values.end(), d);
