@@ -170,8 +170,8 @@ double squared_distance(const Tensor& a, const Tensor& b) {
   return std::isfinite(sum) ? sum : kInfinity;
 }
 
-// Share of elements that are zero, or as good as. `noise`: what rounding may leave of a zero; where a gradient
-// cancels as a whole (a bias before a softmax), nothing else is left of it.
+// Share of elements that are zero, or as good as. `noise`: what rounding in float32 may leave of a zero. Where a whole
+// gradient cancels in some rows, as in graph attention, nothing else is left of it.
 double zeros(const Tensor& t, double noise) {
   const double size = static_cast<double>(std::max<size_t>(t.data.size(), 1));
   const double least = std::max(1e-6 * tensor::norm(t) / std::sqrt(size), noise);
@@ -319,7 +319,7 @@ std::vector<double> row_numbers(const ir::Workload& workload, const DropoutRefer
   for (const Tensor& g : step.gradients) sum += square(g);
   std::vector<double> all;
   for_each_moved(workload, r, [&](size_t p, const std::string&) {
-    all.push_back(zeros(step.gradients[p], 1e-13 * std::sqrt(sum)));
+    all.push_back(zeros(step.gradients[p], 1e-6 * std::sqrt(sum)));
     all.push_back(square(step.gradients[p]) / sum);
   });
   return all;
