@@ -4,9 +4,10 @@
 # <room>_test for the tests that stand beside its sources. What tests call is optimised, their own code is not:
 # it compiles a third faster; OPTIMISED_TESTS where they compute much themselves.
 #
-# The presets compile several sources of a room together (CMAKE_UNITY_BUILD): headers are parsed once for all of
+# The presets compile the sources of a room together (CMAKE_UNITY_BUILD): headers are parsed once for all of
 # them. Sources of a room therefore share one unnamed namespace; APART lists those that cannot, as twins with
-# the same local names.
+# the same local names. All presets have the same units, so that what the release binary cannot compile fails in
+# every build; tests, which it leaves out, are compiled 16 at a time.
 #
 # A room is compiled quickly, with the options of BAKEOFF_COLD, unless it is HOT: it computes much, or is timed.
 set(BAKEOFF_COLD -Og CACHE STRING "Options of rooms that are neither timed nor compute much")
@@ -29,6 +30,7 @@ function(bakeoff_room)
     target_link_libraries(${ROOM_NAME}_test PRIVATE ${target} ${ROOM_TEST_DEPS} GTest::gmock GTest::gtest_main)
     target_compile_options(${ROOM_NAME}_test PRIVATE ${BAKEOFF_WARNINGS})
     target_compile_definitions(${ROOM_NAME}_test PRIVATE BAKEOFF_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+    set_target_properties(${ROOM_NAME}_test PROPERTIES UNITY_BUILD_BATCH_SIZE 16)
     if(NOT ROOM_OPTIMISED_TESTS)
       target_compile_options(${ROOM_NAME}_test PRIVATE -O0)
       bakeoff_precompile(${ROOM_NAME}_test TESTS)

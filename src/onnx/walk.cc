@@ -486,7 +486,7 @@ Result<std::vector<std::string>> Mapper::chosen_outputs() const {
   const std::string& asked = options_.output;
   if (asked.empty() && names.size() == 1) return names;
   const bool one = asked.empty() || std::ranges::count(names, asked) > 0;  // a name may have a comma
-  const std::vector<std::string> chosen = one ? std::vector{asked} : split(asked, ",");
+  const std::vector<std::string> chosen = one ? std::vector{asked} : bakeoff::split(asked, ",");
   for (const std::string& name : chosen) {
     if (std::ranges::count(chosen, name) > 1)
       return Error{.message = fmt::format("the output '{}' is named twice", name),

@@ -122,7 +122,7 @@ Maybe no_prefetch(const Subject& s, int) {
   return Suspicion{"its pipeline has no prefetch; " + input_words(s), without(s.input_share())};
 }
 
-Maybe eager(const Subject& s, int) {
+Maybe runs_eagerly(const Subject& s, int) {
   if (!s.flag("run_eagerly")) return {};
   return Suspicion{"functions run op by op in Python"};
 }
@@ -333,7 +333,7 @@ std::vector<Rule> tensorflow_rules() {
        .thrown = "no_eager",
        .place = "eager",
        .numbers = true,
-       .suspect = eager,
+       .suspect = runs_eagerly,
        .from = R"((run_eagerly\s*=\s*|run_functions_eagerly\()True)",
        .to = "$1False"},
       {.id = "R17",
