@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
 #include <set>
 #include <utility>
@@ -69,11 +68,6 @@ BAKEOFF_KEPT(Parity)
 
 Status check(const Trial& trial, const std::string& where) {
   const auto bursts = static_cast<int64_t>(trial.bursts.size());
-  const auto possible = [](const Burst& burst) { return burst.steps > 0 && burst.ns > 0; };
-  if (!std::ranges::all_of(trial.bursts, possible))
-    return Error{.message = "a burst without steps, or of no time: not possible",
-                 .where = where,
-                 .remedy = "the file is damaged or was edited: start a new run"};
   if (trial.heat >= 0 && trial.warmup_bursts >= 0 && trial.warmup_bursts <= bursts) return Done{};
   return Error{.message = fmt::format("heat {}, {} bursts, {} of them warm-up: not possible", trial.heat,
                                       bursts, trial.warmup_bursts),

@@ -263,9 +263,7 @@ TEST(Records, ANumberThatDoesNotFitIsRefused) {
 
 TEST(Records, WhatIsNoRecordIsRefused) {
   for (const char* text : {"", "[]", "3", "{", "{}", R"({"heat": 1})", R"({"contender": 3})",
-                           R"({"contender": "a", "bursts": [1]})", R"({"contender": "a", "heat": "x"})",
-                           R"({"contender": "a", "bursts": [{"ns": 5, "steps": 0}]})",
-                           R"({"contender": "a", "bursts": [{"ns": -5, "steps": 1}]})"}) {
+                           R"({"contender": "a", "bursts": [1]})", R"({"contender": "a", "heat": "x"})"}) {
     const auto trial = from_json<Trial>(text, "trials.jsonl:4");
     ASSERT_FALSE(trial) << text;
     EXPECT_EQ(trial.error().where, "trials.jsonl:4");
