@@ -4,6 +4,7 @@
 #   const std::vector<File>& <name>();   // File{std::string_view path, std::string_view text}
 # The bytes are taken in by the assembler, so a large file costs no compile time. Not part of a unity source, which
 # would not be compiled again when a file changes; a precompiled header takes longer to load than all it includes.
+# Labels are global and hidden: the linker for 64-bit ARM takes a local one for the beginning of its section.
 function(bakeoff_embed)
   cmake_parse_arguments(E "" "TARGET;SYMBOL;BASE" "FILES" ${ARGN})
   set(out ${CMAKE_CURRENT_BINARY_DIR}/embedded_${E_SYMBOL}.cc)
@@ -15,8 +16,10 @@ function(bakeoff_embed)
     set(path ${E_BASE}/${file})
     list(APPEND paths ${path})
     set(label bakeoff_${E_SYMBOL}_${index})
-    string(APPEND text "asm(\".section .rodata\\n${label}_begin:\\n.incbin \\\"${path}\\\"\\n${label}_end:\\n.byte 0\\n.previous\\n\");\n")
-    string(APPEND text "extern \"C\" const char ${label}_begin[];\nextern \"C\" const char ${label}_end[];\n")
+    string(APPEND text "asm(\".section .rodata\\n.globl ${label}_begin, ${label}_end\\n.hidden ${label}_begin, ${label}_end\\n\"\n")
+    string(APPEND text "    \"${label}_begin:\\n.incbin \\\"${path}\\\"\\n${label}_end:\\n.byte 0\\n.previous\\n\");\n")
+    string(APPEND text "extern \"C\" [[gnu::visibility(\"hidden\")]] const char ${label}_begin[];\n")
+    string(APPEND text "extern \"C\" [[gnu::visibility(\"hidden\")]] const char ${label}_end[];\n")
     string(APPEND rows "      {\"${file}\", {${label}_begin, static_cast<size_t>(${label}_end - ${label}_begin)}},\n")
     math(EXPR index "${index} + 1")
   endforeach()

@@ -31,7 +31,10 @@ LIBRARIES = {
     "libpthread.so.0",
     "librt.so.1",
     "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
 }
+# What ELF files call a processor, and what tags do.
+PROCESSORS = {"x64": "x86_64", "AArch64": "aarch64"}
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,9 @@ class Needs:
         return max(numbers, default=(2, 5))
 
     def faults(self) -> Iterator[str]:
-        if self.machine != "x64":
-            yield f"{self.file} is for {self.machine}, not for x86-64"
+        if self.machine not in PROCESSORS:
+            known = " or ".join(PROCESSORS.values())
+            yield f"{self.file} is for {self.machine}, not for {known}"
         for library in sorted(self.libraries - LIBRARIES):
             yield f"{self.file} needs the shared library {library}"
         for version in sorted(self.versions):
@@ -96,8 +100,9 @@ def elf_files(wheel: Path) -> list[Needs]:
 
 
 def platform_tag(files: list[Needs]) -> str:
-    newest = max((file.glibc() for file in files), default=(2, 5))
-    return f"manylinux_{newest[0]}_{newest[1]}_x86_64"
+    newest = max(file.glibc() for file in files)
+    processor = PROCESSORS[files[0].machine]
+    return f"manylinux_{newest[0]}_{newest[1]}_{processor}"
 
 
 def main() -> int:
@@ -106,6 +111,8 @@ def main() -> int:
     faults = [fault for file in files for fault in file.faults()]
     if not files:
         faults.append(f"{wheel.name} has no program")
+    if len({file.machine for file in files}) > 1:
+        faults.append(f"the programs of {wheel.name} are for different processors")
     for fault in faults:
         print(f"wheel: {fault}", file=sys.stderr)
     if faults:

@@ -61,6 +61,10 @@ BAKEOFF_OWN uint32_t arc4random() noexcept {
 // glibc 2.35 has a second hypot, which sets no errno. The name is given as a label: the compiler knows hypot itself,
 // and would export it, so that the older one led back here.
 extern "C" double hypot_of_every_glibc(double a, double b);
+#if defined(__aarch64__)
+asm(".symver hypot_of_every_glibc, hypot@GLIBC_2.17");
+#else
 asm(".symver hypot_of_every_glibc, hypot@GLIBC_2.2.5");
+#endif
 BAKEOFF_OWN double own_hypot(double a, double b) noexcept asm("hypot");
 double own_hypot(double a, double b) noexcept { return hypot_of_every_glibc(a, b); }

@@ -34,6 +34,8 @@ std::vector<const KernelSet*> find_kernels() {
     sets.push_back(&kAmx);
   return sets;
 }
+#elif defined(__aarch64__)
+std::vector<const KernelSet*> find_kernels() { return {&kScalar, &kNeon}; }
 #else
 std::vector<const KernelSet*> find_kernels() { return {&kScalar}; }
 #endif

@@ -42,6 +42,7 @@ extern const KernelSet kAvx512;
 extern const KernelSet kAvx512Bf16;
 extern const KernelSet kAvx512Vnni;
 extern const KernelSet kAmx;
+extern const KernelSet kNeon;
 
 // `times` x 64 additions, each of which needs the result of the one before: one cycle each on every x86-64
 // processor.

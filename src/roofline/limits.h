@@ -19,10 +19,11 @@ struct Rate {
 // The peak of multiply-accumulates in registers; each is two operations.
 struct Peak {
   std::string dtype = {};  // type of the factors: "f64", "f32", "bf16", "int8"
-  std::string isa = {};    // "scalar", "avx2", "avx512", "avx512-bf16", "avx512-vnni", "avx-vnni", "amx"
-  Rate ops = {};           // operations per second
-  int64_t lanes = 0;       // multiply-accumulates per instruction
-  int units = 0;           // instructions that a core starts per cycle
+  // Instruction set: "scalar", "avx2", "avx512", "avx512-bf16", "avx512-vnni", "avx-vnni", "amx", "neon".
+  std::string isa = {};
+  Rate ops = {};      // operations per second
+  int64_t lanes = 0;  // multiply-accumulates per instruction
+  int units = 0;      // instructions that a core starts per cycle
   // Where `units` comes from: "model": the processor model; "inferred": the nearest whole number; "":
   // unknown.
   std::string units_from = {};

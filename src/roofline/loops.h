@@ -6,6 +6,13 @@
 
 #include "roofline/kernels.h"
 
+// What a register of vectors is called in a constraint of inline assembly.
+#if defined(__aarch64__)
+#define BAKEOFF_VECTOR "w"
+#else
+#define BAKEOFF_VECTOR "v"
+#endif
+
 namespace bakeoff::roofline {
 namespace {
 
@@ -15,7 +22,7 @@ template <typename Vector, typename Scalar, int kChains>
 void fma_loop(int64_t times) {
   Vector factor = Vector{} + static_cast<Scalar>(0.9990234375);
   Vector addend = Vector{} + static_cast<Scalar>(0.0625);
-  asm volatile("" : "+x"(factor), "+x"(addend));
+  asm volatile("" : "+" BAKEOFF_VECTOR(factor), "+" BAKEOFF_VECTOR(addend));
   Vector sums[kChains];
 #pragma GCC unroll 32
   for (int c = 0; c < kChains; ++c) sums[c] = addend * static_cast<Scalar>(c + 1);
@@ -24,11 +31,11 @@ void fma_loop(int64_t times) {
     for (int c = 0; c < kChains; ++c) {
       sums[c] = sums[c] * factor + addend;
       // No instruction; without it clang computes two scalar chains in one vector.
-      asm volatile("" : "+v"(sums[c]));
+      asm volatile("" : "+" BAKEOFF_VECTOR(sums[c]));
     }
   }
 #pragma GCC unroll 32
-  for (int c = 0; c < kChains; ++c) asm volatile("" : : "x"(sums[c]));
+  for (int c = 0; c < kChains; ++c) asm volatile("" : : BAKEOFF_VECTOR(sums[c]));
 }
 
 // `Machine` defines Vector (of doubles), Bits (the same of int64_t) and stream(double*, Vector).
@@ -59,7 +66,7 @@ struct Streams {
       asm volatile("" : : : "memory");
     }
 #pragma GCC unroll 8
-    for (int64_t u = 0; u < kUnroll; ++u) asm volatile("" : : "x"(sums[u]));
+    for (int64_t u = 0; u < kUnroll; ++u) asm volatile("" : : BAKEOFF_VECTOR(sums[u]));
   }
 
   static void write(double* a, int64_t n, int64_t times) {
