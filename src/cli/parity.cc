@@ -23,8 +23,6 @@ struct ParityOptions {
 
 namespace {
 
-constexpr double kProofSeconds = 6;  // of a contender, as `bakeoff run` counts them
-
 // A precision variant is not the same: its float32 twin is.
 std::string agreement(const Parity& parity) {
   if (const auto logits = logit_distance(parity))
@@ -68,7 +66,8 @@ int parity(const ParityOptions& options, const fs::path& config) {
     TRY(run::Session session, run::Session::make(*recipe, folder, with));
     session.limit({.minutes = recipe::Budget::kNoLimit});
     const size_t count = session.plan().lanes.size();
-    with.tell.line(fmt::format("{} contenders: about {} on two quiet processors", count,
+    with.tell.line(fmt::format("{}: about {} on two quiet processors",
+                               table::counted(static_cast<int64_t>(count), "contender"),
                                table::duration(1e3 * kProofSeconds * static_cast<double>(count))));
     CHECK_OK(session.prove());
     std::vector<Parity> all = session.parities();

@@ -112,10 +112,10 @@ Result<run::Session> prepare(const RunOptions& options, const run::Surroundings&
 // What a new run's budget that is too short for all leaves out, by what contenders take on a machine with two processors;
 // empty: it may hold a heat of each.
 std::string left_out(const run::Session& session) {
-  constexpr double kProof = 6, kHeat = 3;  // seconds of a contender
+  constexpr double kHeat = 3;  // seconds of a contender
   const auto count = static_cast<double>(std::ranges::count_if(
       session.plan().lanes, [](const Lane& lane) { return !lane.failure.has_value(); }));
-  const double all_s = count * (kProof + kHeat);
+  const double all_s = count * (kProofSeconds + kHeat);
   if (count < 3 || all_s <= session.left_s()) return "";
   return fmt::format(
       "{:.0f} contenders: it takes about {} until each is proven and has had a heat, less where proofs are kept; in "

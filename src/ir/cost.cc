@@ -10,9 +10,9 @@
 namespace bakeoff::ir {
 namespace {
 
-// A shape may have 2^31 numbers in a row, and a graph 2^17 nodes: their products and sums are beyond 64 bits. So they are
-// made as doubles, exact up to 2^53, and what is no number of a step that a machine makes stays at kBeyond, which
-// step_cost() refuses.
+// An axis may have 2^31 places, and a graph 2^17 nodes: products and sums of such numbers do not fit into 64 bits. So
+// they are computed as doubles, exact up to 2^53. A count that no machine could compute stays at kBeyond, and
+// step_cost() refuses the step.
 constexpr int64_t kFloat = 4;
 constexpr int64_t kBeyond = int64_t{1} << 62;
 
@@ -93,7 +93,8 @@ Status countable(const Cost& step, int64_t batch) {
                .remedy = "smaller shapes, or fewer rows in a batch"};
 }
 
-// Of an axis or a sequence that is longer than any network's no product is said to be needed: to count takes too long.
+// Products along an axis or a sequence that is longer than this, as no network's is, are not looked at one by one, which
+// would take too long. None of them counts as needed, so no rule accuses a contender because of them.
 constexpr int64_t kLongestAxis = int64_t{1} << 24;
 
 // Along one axis: products of kernel and picture that meet a real pixel, of all.

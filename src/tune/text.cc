@@ -42,7 +42,7 @@ std::string nothing_gains(const std::vector<Alone>& alone) {
 // Whether the best setting found takes as little time as the limit.
 const char* reached(const Row& best) {
   if (best.over_native->low > 1) return "No setting of a framework reached it.";
-  return best.over_native->high < 1 ? "That setting is faster than this limit, which is none here."
+  return best.over_native->high < 1 ? "That setting is faster than plain C++, which is no limit here."
                                     : "Whether that setting reaches it is not certain.";
 }
 

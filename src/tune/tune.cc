@@ -20,8 +20,8 @@ constexpr double kAloneShare = 0.5, kTogetherShare = 0.2, kBestShare = 0.3;  // 
 constexpr double kLeastMinutes = 0.05;  // of a race: what it says of a budget needs one
 // Of the longest search so far: another one and the race of the best need about as long.
 constexpr double kSearchAndLast = 1.5;
-constexpr double kLeastForLimit =
-    5;  // minutes of all races, from which on the limit is raced where no recipe names it
+// Minutes of all races from which on the limit is raced, too, if the recipe does not name it.
+constexpr double kLeastForLimit = 5;
 constexpr double kLeastSearch = 0.5;  // minutes, of one framework: proofs and a heat of some settings
 
 // The time of all races. Each has its share of what those before it left, so that they end together when it does.

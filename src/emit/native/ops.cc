@@ -215,8 +215,10 @@ class Lettered {
     const auto known = std::ranges::find(arrays_, key);
     if (known == arrays_.end()) {
       arrays_.push_back(key);
-      names.emplace_back(1, "abcdefgh"[arrays_.size() - 1]);
-      return names.size() - 1;
+      const size_t n = names.size();
+      names.push_back(n < 8 ? std::string(1, "abcdefgh"[n])
+                            : fmt::format("a{}", n));  // loops count in i, j and so on
+      return n;
     }
     return static_cast<size_t>(known - arrays_.begin());
   }
