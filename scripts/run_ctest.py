@@ -37,6 +37,13 @@ SLOWEST = 10
 LONGEST_S = {False: 1800, True: 7200}
 # GoogleTest shuffles where the first is not 0, ours by the seed that the second holds.
 SHUFFLING = ("GTEST_SHUFFLE", "BAKEOFF_TEST_SHUFFLE")
+# Of the everyday tier: what one worker has compiled by XLA, the workers of other tests read.
+# A worker of JAX takes 1.1 s of a processor instead of 2.6, and its proof 1.5 instead of 4.4.
+COMPILED_ONCE = {
+    "JAX_COMPILATION_CACHE_DIR": "{}/xla",
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
 
 
 @dataclass(frozen=True)
@@ -165,6 +172,9 @@ def run(build: Path, slots: int, seed: int, arguments: list[str]) -> tuple[int, 
             "BAKEOFF_TEST_PROOFS": str(proofs),
             "GTEST_RANDOM_SEED": str(seed),
         }
+        if not full:
+            shared = {name: one.format(scratch) for name, one in COMPILED_ONCE.items()}
+            variables.update(shared)
         status = subprocess.run(command, env=variables).returncode
     counts = count(junit.read_text()) if junit.exists() else Counts()
     return status, counts.with_cases(results)

@@ -122,7 +122,7 @@ class Pairs(Explain):
         self.place.write("slow.py", SLOW)
         self.place.write("fast.py", SCRIPT)
         call = ("--out", "out", "slow.py", "fast.py", "--", "--epochs", "100000")
-        for seconds in (60, 600):  # beside other work pairs of runs take longer
+        for seconds in (25, 600):  # beside other work pairs of runs take longer
             found = self.explained(*call, seconds=seconds)
             named = [cause for cause in found["causes"] if cause["named"]]
             if named:
@@ -306,6 +306,7 @@ class OddScripts(Explain):
 class WithoutSteps(Explain):
     """Scripts in which no step is seen are taken as a whole."""
 
+    @support.full_tier
     def test_two_that_never_train(self) -> None:
         text = "import torch\ntotal = torch.zeros(8)\nfor n in range(40):\n    total = total + n\n"
         self.place.write("fast.py", text)

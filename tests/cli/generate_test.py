@@ -41,14 +41,15 @@ SECTIONS = {
     "budget": support.UNENDING,
 }
 CONTENDERS = [
-    'framework = "torch", cache = ["static", "none"]',
+    'framework = "torch"',
     'framework = "jax", precision = "bfloat16"',
 ]
 QUICK = ['framework = "onnxruntime", cache = ["static", "none"]']
-PROVEN = ['framework = "tensorflow"']
+PROVEN = ['framework = "tensorflow"', 'framework = "jax", cache = "none"']
 if support.FULL:
     CONTENDERS += [
-        *PROVEN,
+        PROVEN[0],
+        'framework = "torch", cache = "none"',
         'framework = "keras", backend = ["tensorflow", "jax", "torch"]',
         'framework = "torch", compile = "default"',
         'framework = "tensorflow", mode = "eager"',

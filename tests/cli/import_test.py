@@ -110,6 +110,7 @@ class Proven(Proving):
         names = json.loads(kept["__metadata__"]["names"])
         self.assertEqual(names["fc.weight"], ["fc.weight"])
 
+    @support.full_tier
     def test_a_loss_with_attributes(self) -> None:
         loss = "softmax_cross_entropy,label_smoothing=0.1,ignore_index=-100"
         text = self.proves("words", "i32[8,7]", loss=loss)
@@ -122,6 +123,7 @@ class Proven(Proving):
             self.assertEqual(done.code, 2)
             self.assertIn(said, done.err)
 
+    @support.full_tier
     def test_a_count_takes_no_memory_and_writes_nothing(self) -> None:
         words = ("import", f"{MODELS.name}:Huge", "--input", "i32[8,5]")
         done = self.place.run(*words, "--loss", "mse", "--count")
@@ -145,6 +147,7 @@ class Proven(Proving):
         self.assertEqual(text.count("weight=shared.weight[6,6]"), 2)
         self.assertNotIn("second.weight", text)
 
+    @support.full_tier
     def test_constant_masks_are_those_of_the_op(self) -> None:
         text = self.proves("ConstantMasks", "f32[4,5,6]")
         self.assertEqual(text.count("attention("), 5)
@@ -201,6 +204,7 @@ class Proven(Proving):
         self.assertRegex(text, r"add\(scale, c_2\)\n  \w+ = rms_norm\(x\) dims=1")
         self.assertNotRegex(text, r"reshape|div|c_3")
 
+    @support.full_tier
     def test_masks_of_several_numbers(self) -> None:
         text = self.proves("Masked", "f32[4,5,3]")
         self.assertNotIn("less", text)
@@ -210,6 +214,7 @@ class Proven(Proving):
         self.assertIn("weight=words.trains[9,1] frozen", text)
         self.assertIn('self.register_buffer("trains"', self.emitted("train_torch.py"))
 
+    @support.full_tier
     def test_two_biases_become_one(self) -> None:
         done = self.imported(
             "words_with_biases", "i32[8,7]", loss="softmax_cross_entropy"
@@ -233,6 +238,7 @@ class Proven(Proving):
         self.assertNotIn("batch_norm(", text)
         self.assertIn("frozen", text)
 
+    @support.full_tier
     def test_instance_norms_that_stay_in_evaluation_mode(self) -> None:
         done = self.imported("still_norms", "f32[8,2,6,5]")
         self.assertEqual(done.code, 0, done.err)
@@ -247,6 +253,7 @@ class Proven(Proving):
         self.assertEqual(text.count("argmax("), 2)
         self.assertGreater(text.count("take("), 4)
 
+    @support.full_tier
     def test_places_of_each_row(self) -> None:
         text = self.proves("Placed", "f32[4,6,8]", "i32[4,5]")
         self.assertEqual(text.count("= gather("), 7)
@@ -297,6 +304,7 @@ class Proven(Proving):
         self.assertIn("have a backward of their own", done.out)
         self.assertIn("Bounded", done.out)
 
+    @support.full_tier
     def test_ids_that_are_computed_with(self) -> None:
         text = self.proves("Tokens", "i32[8,6]")
         self.assertIn("linear(", text)  # of the table, without a transposition
@@ -519,6 +527,7 @@ class Refused(Importing):
     def test_dropout_in_inference(self) -> None:
         self.refuses("AlwaysDrops", line_of("ALWAYS DROPS"), "in inference mode too")
 
+    @support.full_tier
     def test_instance_norms_with_running_statistics(self) -> None:
         said = ("by running ones in inference", "leave the layer in eval()")
         self.refuses("moving_norms", *said, given="f32[8,2,6,5]")
@@ -551,6 +560,7 @@ class Refused(Importing):
     def test_rows_of_a_batch_that_meet(self) -> None:
         self.refuses("MixesRows", line_of("OVER THE BATCH"), "batch")
 
+    @support.full_tier
     def test_a_buffer_that_changes(self) -> None:
         self.refuses("ChangesBuffer", line_of("BUFFER"), "'calls'")
         self.refuses("CountsBehindAView", "the buffer 'seen'")
@@ -565,6 +575,7 @@ class Refused(Importing):
         self.assertIn("15 are trained, 0 frozen, 10 left out", done.out)
         self.assertNotIn("b.weight", (self.place.path / "my.ir").read_text())
 
+    @support.full_tier
     def test_several_outputs_side_by_side(self) -> None:
         names = ("--output", "scores,masks,best,pairs")
         done = self.imported("Heads", "f32[4,3,6,5]", more=names)
@@ -622,6 +633,7 @@ class Refused(Importing):
         self.refuses("HidesWeights", "'layers' is a plain list", "nn.ModuleList")
         self.refuses("SharesMemory", "'two.weight' shares its memory with 'one.weight'")
 
+    @support.full_tier
     def test_selected_rows_that_meet(self) -> None:
         self.refuses("LooksForNegatives", line_of("MASK BRANCH"), "depends on the data")
         self.refuses("SelectsToMix", line_of("OF SELECTED ROWS"), "batch")
@@ -854,6 +866,7 @@ class WrongMappings(Importing):
         )
         self.caught("Queries", "f32[8,5,8]", "rate 0.7", "draws no such mask")
 
+    @support.full_tier
     def test_a_dropout_that_is_lost(self) -> None:
         self.plant("ROWS['dropout'] = ROWS['alias']")
         self.caught("ResNet", PICTURE, "that the import lacks")
