@@ -323,6 +323,18 @@ def test_bursts_end_with_an_execution(
     assert worker.ask("run", steps=4)["steps"] == 5
 
 
+@pytest.mark.skipif(BACKEND == "torch", reason="one step per execution only")
+@pytest.mark.usefixtures("problem")
+def test_an_epoch_shorter_than_an_execution_hands_its_batches_on(
+    worker: WorkerProcess, tmp_path: Path
+) -> None:
+    built = prepare(worker, tmp_path, steps=4)
+    assert built["ok"], built
+    answer = worker.ask("batches", count=5, row_shapes=[[3], [2]])
+    assert answer["ok"], answer
+    assert len(answer["sha256"]) == 5
+
+
 def waits(answer: dict[str, Any]) -> tuple[int, int]:
     """How many batches within an epoch and how many first ones a burst waited for."""
     assert answer["ok"], answer

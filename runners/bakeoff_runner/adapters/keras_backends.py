@@ -6,6 +6,7 @@ Imported by keras_adapter.py and keras_libraries.py only. No backend is imported
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -431,8 +432,10 @@ class JaxBackend(Backend):
 
     def drain(self, model: Any, steps: int, take: Callable[[Any], None]) -> None:
         def step(state: Any, iterator: Any) -> tuple[dict[str, Any], Any]:
-            for _ in range(steps):
-                take(next(iterator))
+            take(next(iterator))
+            with contextlib.suppress(StopIteration):  # an execution ends with its epoch
+                for _ in range(steps - 1):
+                    take(next(iterator))
             return {}, state
 
         model.train_function = step
