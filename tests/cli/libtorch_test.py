@@ -72,7 +72,7 @@ class Libtorch(unittest.TestCase):
             data="samples = 32\n",
             optimizer='kind = "rmsprop"\nlr = 1e-4\nrho = 0.9\neps = 1e-7\n'
             'eps_form = "inside"\n',
-            budget="minutes = 4\nheats = 2\n",
+            budget="minutes = 4\nheats = 3\n",
             # Whose verdict it is does not matter here: the host may be busy. Epochs of 2 batches: two steps in
             # a row have the first batch of one and another, on however slow a machine.
             race="burst_seconds = 0.2\nbursts = 2\nthreads = 1\nparity_steps = 3\nmax_busy = 1\n"
