@@ -1,6 +1,6 @@
 #pragma once
 
-// The models that every emitter writes goldens for, beside those of the zoo.
+// The models that every emitter writes goldens for, beside those of the zoo, and how they are trained.
 
 #include <fmt/format.h>
 
@@ -10,6 +10,23 @@
 #include "ir/training.h"
 
 namespace bakeoff {
+
+inline bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+inline ir::Training mnist_training(ir::Track track = ir::Track::kEqualised) {
+  return {.track = track,
+          .optimizer = {.kind = ir::OptimizerKind::kRmsprop, .lr = 1e-4, .rho = 0.9, .eps = 1e-7},
+          .batch = 256,
+          .input_divisor = 255};
+}
+
+inline ir::Training adam_training(ir::Track track = ir::Track::kEqualised) {
+  return {.track = track,
+          .optimizer = {.kind = ir::OptimizerKind::kAdam, .lr = 1e-3, .eps = 1e-8},
+          .batch = 1000};
+}
 
 // All that surrounds an update, of mlp_small: its biases do not decay.
 inline ir::Training updates_training(int64_t accumulate) {

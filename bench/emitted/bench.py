@@ -39,7 +39,6 @@ FRAMEWORKS = {
 WORKLOADS = (
     "mnist_cnn",
     "mlp_small",
-    "mlp_deep",
     "lstm_lm_small",
     "resnet18_small",
     "bert_small",
@@ -47,12 +46,12 @@ WORKLOADS = (
     "gemma_tiny",
     "dlrm_tiny",
 )
-DROPOUT = {"mlp_deep", "lstm_lm_small", "bert_small"}
+DROPOUT = {"lstm_lm_small", "bert_small"}
 # Every workload and every framework occurs.
 QUICK = (
     "mnist_cnn/libtorch",
     "mlp_small/keras2",
-    "mlp_deep/keras-torch",
+    "mlp_small/keras-torch",
     "lstm_lm_small/torch",
     "lstm_lm_small/keras-jax",
     "resnet18_small/tensorflow",

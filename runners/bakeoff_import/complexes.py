@@ -1,5 +1,13 @@
-"""Complex numbers as pairs of real ones. An op that moves elements maps each part;
-Fourier transforms are products with constant matrices."""
+"""Complex numbers as pairs of real ones.
+
+The IR has real numbers alone, since referee, emitters and kernels would all have to
+know complex ones for the few models that rotate queries or filter in frequencies. A
+complex tensor is therefore two values, and never one value with an axis of 2, but where
+the model itself looks at it so (`view_as_real`) or holds it as a parameter. An op that
+moves elements maps each part; a product is written out; a Fourier transform is a
+product with a constant matrix, axis after axis: slower than an FFT, but exact, and all
+that scripts and proofs already know.
+"""
 
 from __future__ import annotations
 

@@ -32,6 +32,8 @@ def _table(title: str, rows: Mapping[str, Any]) -> str:
     for name, row in rows.items():
         meaning = (row.__doc__ or "").strip().splitlines()[0]
         short = name.removeprefix("bakeoff.")
+        if meaning.replace("_", "") == f"`{short.lower()}`".replace("_", ""):
+            meaning = "the op of this name"
         lines.setdefault(meaning, []).append(f"`{short}`")
     text = "".join(
         f"| {', '.join(names)} | {what} |\n" for what, names in lines.items()

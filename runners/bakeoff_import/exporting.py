@@ -1,5 +1,14 @@
-"""From a module to IR text: exported in training and in inference mode, mapped, and
-compared: the modes may differ by dropout and batch norm alone."""
+"""From a module to IR text.
+
+One export is not enough: dropout and batch norm differ between training and inference,
+and a model may branch on the mode. So the module is exported in both, each program is
+mapped by itself, and the two graphs must be equal but for these ops. What an export
+would silently leave out (hidden parameters, hooks that change gradients, weights that
+share memory in part, a forward that changes its own weights) is looked for before it,
+because no comparison of two exports would show it. All of this only finds reasons to
+refuse in words that name the user's line; that the result is right is shown by the
+proof alone.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,14 @@
 """The origin in float64: its tensors, the precisions that its code names, and dropout
-turned off."""
+turned off.
+
+A proof with a bound of 1e-10 needs both sides in double precision, and casting the
+parameters is not enough: code says `torch.float32`, masks are made in half precision, a
+default type is asked for. Modes of torch's dispatcher widen what is named while the
+user's code runs; its text stays as it is. No copy of the module is made, as hooks and
+lambdas that it holds would still read the weights of the first. What an export cannot
+follow (looks at the numbers of a mask, a custom backward) gets the formula in its
+place, and only where that computes the same.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""The IR that is being built: nodes, parameters, names, and its text."""
+"""The IR that is being built: nodes, parameters, names, and its text.
+
+Rows add nodes in whatever order the origin's program has them. The text must not depend
+on that order, as the graphs of both modes, of all batch sizes and of repeated blocks
+are compared by it, and blocks are printed as one class only where they are equal. So
+nodes are put in an order that follows from what they read, names are given once, and
+what several modules of a list share stands in front of all of them. Peepholes keep the
+number of nodes near that of the model's own lines: exporters write a reshape for every
+view.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,13 @@
-"""From a Keras model to IR text: mapped in training and in inference mode, and
-compared: the modes may differ by dropout and batch norm alone."""
+"""From a Keras model to IR text.
+
+A functional model is a graph already, and one with a `call` of its own is traced layer
+by layer with symbolic tensors; no framework's exporter is asked, so that the import is
+the same on every backend. As with torch the model is mapped in training and in
+inference mode, and the two may differ by dropout and batch norm alone. Keras puts
+channels last and often ends in the activation that its loss takes in: pictures come as
+N,C,H,W where they reach an op of the IR that has axes, and the last activation moves
+into the loss.
+"""
 
 from __future__ import annotations
 

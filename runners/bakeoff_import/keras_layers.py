@@ -1,5 +1,11 @@
 """The table's rows for layers of Keras.
 
+A row maps a layer by what it is, from its own settings, and not by tracing its `call`:
+the trace of one convolution is dozens of ops of the backend, and no reader would find
+the layer again in the emitted script. Layers without a row are traced. Whatever a row
+gets wrong is found by the proof in float64, so rows need no tests of their own numbers,
+but must refuse settings that they do not know in place of ignoring them.
+
 The first line of a row's documentation says what it becomes; docs/import.md is made
 from it (``python -m bakeoff_import --table keras``).
 """

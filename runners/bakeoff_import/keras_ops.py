@@ -1,5 +1,12 @@
 """The table's rows for keras.ops, as they stand in functional graphs and in traced
-layers."""
+layers.
+
+Their names are those of Keras's operation classes, which are the same on all backends.
+What several ops share (normalised axes, broadcasting, constants that are folded) is in
+steps.py and builder.py, for the rows of torch as well; a row here only reads the
+arguments of its operation. An argument that a row does not know must be refused, as an
+ignored one would be found much later, by a proof that fails without naming it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""What a Keras model computes in float64, for the program to compare with."""
+"""What a Keras model computes in float64, for the program to compare with.
+
+The program draws weights and inputs and sends them; this side only computes, so that
+neither side can agree with itself. Outputs, gradients of a random projection of them
+and new running statistics are all taken from the model as Keras runs it, by the backend
+that is installed: a gradient has three spellings here, one for each backend. Dropout
+cannot be compared number by number. It is compared by how many numbers each rate draws,
+which shows a mask that is shared by rows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""The table's rows for recurrent layers of Keras, and those that wrap layers."""
+"""The table's rows for recurrent layers of Keras, and those that wrap layers.
+
+The IR's `lstm` and `gru` are the usual ones: from a state of zeros, with the usual
+activations, and without the cell's own state as a result. Where a layer is one of these
+it becomes the op, which every framework has a fast kernel for. Everything else is
+unrolled step by step by the cell's formula: right for all of them, and the scripts roll
+it up into a loop again. Keras and the IR order the gates differently, and Keras's
+`reset_after` changes where the reset gate multiplies, so weights are permuted here and
+nowhere else.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Answers the program's requests about one Keras model."""
+"""Answers the program's requests about one Keras model.
+
+The model lives in a process of its own, as the user's file may do anything when it is
+imported, and Keras keeps its types and backend for the life of a process. A live model
+of a notebook stays in the user's process, which goes on to use it: Keras computes in
+float64 within `live()` alone, and variables have their values and types back behind it.
+Each request is answered by values and text; no object of Keras leaves this side.
+"""
 
 from __future__ import annotations
 

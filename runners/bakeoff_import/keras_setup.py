@@ -1,5 +1,11 @@
 """Keras as the importer needs it: float64 throughout, and the user's line of every
 layer and call. Import this module before the user's file, and Keras through it.
+
+`keras.config.set_floatx` is not enough: type promotion turns 64-bit types into 32 bits,
+some functions of TensorFlow and JAX round to float32 whatever they get, and layers name
+a policy of their own. These places are replaced one by one; each replacement says which
+function rounds. Layers know nothing of where they were made, so their constructors take
+note of the innermost frame in the user's own files, which messages then name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""The table's rows for layers: products, convolutions, pools, norms, sequences."""
+"""The table's rows for layers: products, convolutions, pools, norms, sequences.
+
+Unlike the rows of element-wise ops these meet what the IR does not have: weights that
+are computed, one axis in place of two, windows with holes, pictures merged with the
+batch. Each is rewritten into what there is (a picture of height 1, windows times a
+matrix, one group for each channel) rather than given an op of its own: an op costs a
+function in seven emitters, a rewriting costs one here, and the proof shows that it is
+right. The plain case always stays the plain op, as that is what is raced.
+"""
 
 from __future__ import annotations
 

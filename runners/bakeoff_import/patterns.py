@@ -1,4 +1,12 @@
-"""What people spell with several ops and the IR has as one."""
+"""What people spell with several ops and the IR has as one.
+
+A hand-written RMS norm or a packed projection computes the same as the op, but
+frameworks are fast at the op: a port that keeps the spelling would race the spelling. A
+pattern is replaced only if every value between its ends has no other reader and shapes
+leave no other reading; then the result is equal for all numbers, not only for those of
+a proof. Patterns run on the finished graph of an exported module, behind all rows, so
+that no row has to look ahead.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,13 @@
-"""The table's rows for places along axes. Constant ones are one `take`, of several axes
-that are made one; computed ones are `gather` and `scatter_add`."""
+"""The table's rows for places along axes.
+
+Indexing is one spelling for many computations: `x[i, :, j]` may be a view, a table
+look-up, a gather or a scatter, by what the indices are. Constant places become one
+`take`, of several axes that are made one; computed ones `gather` and `scatter_add`, or
+`embedding` where a table has no batch. An index that counts 0, 1, 2, ... along the
+batch means "each row its own" and disappears, as nothing may mix rows. Sorting has no
+op: the few largest are found one after the other by `argmax`, at most MOST_SORTED of
+them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""What the origin computes in float64, for the program to compare the import with."""
+"""What the origin computes in float64, for the program to compare the import with.
+
+The program draws weights and inputs; this side computes with the user's own module, and
+does not know what is expected. Gradients are those of a random projection of all
+outputs, so that an error in any of them moves nearly every parameter's gradient. Masks
+of dropout cannot be compared by value: their numbers are counted, for every rate, at
+two batch sizes, since a mask that rows share draws as many at both. Inputs by which a
+mask leaves an attention no key at all prove nothing (frameworks differ there), and are
+drawn anew.
+"""
 
 from __future__ import annotations
 

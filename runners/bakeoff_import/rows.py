@@ -1,5 +1,11 @@
 """The table: one row for each op of ATen, a small function that adds nodes of the IR.
 
+ATen has several spellings of most ops (in place, by scalar, by tensor, with overloads),
+and exports use any of them; all spellings of one op share its row, so that a fix is
+made once. A row decides by shapes and constants alone, never by example numbers: the
+graph must hold for all inputs. What it cannot express it refuses with a reason, and the
+export is then tried again with torch's own formula for that op.
+
 The first line of a row's documentation says what it becomes; docs/import.md is made
 from it (``python -m bakeoff_import --table``).
 """

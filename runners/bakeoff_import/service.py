@@ -1,4 +1,11 @@
-"""Answers the program's requests about one module."""
+"""Answers the program's requests about one module.
+
+Export, proof and trace are separate requests of one process, as loading torch and the
+user's file takes longer than any of them. A module that the user's process goes on to
+use (from a notebook) must stay as it is: it is copied, unless something that it holds
+reads a part of it, which a copy would not. Answers are plain values; whatever the
+user's code raises is told with the user's line and not with that of the importer.
+"""
 
 from __future__ import annotations
 

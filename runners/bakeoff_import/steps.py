@@ -1,4 +1,11 @@
-"""Steps that rows for the ops of every framework are made of."""
+"""Steps that rows for the ops of every framework are made of.
+
+Torch and Keras spell the same computation with other arguments: a row brings them into
+one form, and what follows stands here once. Most steps are about what the IR lacks:
+resizing and averaging are products with constant matrices, transposed convolutions are
+one product and sums of tiles, pools of one axis are pools of pictures of height 1. The
+batch axis is symbolic throughout: no step may multiply, split or move it by its size.
+"""
 
 from __future__ import annotations
 

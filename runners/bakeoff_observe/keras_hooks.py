@@ -1,4 +1,10 @@
-"""What is seen of a script of Keras 3, on any backend, and its switches."""
+"""What is seen of a script of Keras 3, on any backend, and its switches.
+
+`fit` is a loop of Keras's own: the script has no line in it where a step ends, and what
+ends one differs by backend. Here are the places that Keras 3 has for it; what Keras 2
+shares is in keras_shared.py. On JAX the variables are empty while `fit` runs, as a
+state is carried from step to step, so values are read from that state.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,11 @@
 """What is seen of Keras 2 and Keras 3 alike, and the switches that both have.
 
 A step ends after each execution of `fit` and each `train_on_batch`; in a loop of the
-script's own, with an optimizer that is applied outside of any compiled function.
+script's own, with an optimizer that is applied outside of any compiled function. An
+execution may be several steps, and the last one of an epoch may be shorter: steps are
+counted by the batches that it took. `fit` also costs something around its steps
+(iterators, callbacks, validation), so what belongs to an epoch is settled before the
+next part begins, or validation would wait for the steps and be charged with them.
 """
 
 from __future__ import annotations

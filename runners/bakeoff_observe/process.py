@@ -1,4 +1,10 @@
-"""The observed process: its channel to the supervisor, and its reports."""
+"""The observed process: its channel to the supervisor, and its reports.
+
+It reports at a boundary of a step and waits there for the next request. A script may
+end, fork, run in a notebook or never reach a step: each must end in a report or an exit
+that the supervisor understands, as silence would be waited for. Standard output and
+input stay the script's own; the channel is on descriptors of its own.
+"""
 
 from __future__ import annotations
 

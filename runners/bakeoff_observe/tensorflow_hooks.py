@@ -1,7 +1,11 @@
 """What is seen of a TensorFlow script, and the switches that can be thrown in it.
 
 A step ends with the outermost call of the `tf.function` that computes gradients; in an
-eager loop without an optimizer of Keras, with `GradientTape.gradient`.
+eager loop without an optimizer of Keras, with `GradientTape.gradient`. Inside of a
+graph nothing of Python runs, so neither steps nor waits can be seen there: functions
+are watched from outside, and a pipeline that a graph reads is timed by itself once the
+steps are over. A switch must change one thing only; where it would not (XLA over a
+function that reads a pipeline) it is not thrown, and the cause stays unnamed.
 """
 
 from __future__ import annotations

@@ -2,6 +2,10 @@
 
 Losses of shapes that do not fit, softmax before a cross entropy, parameters that never
 change, graphs that are kept, cells of recurrent networks that are called one by one.
+They are found by what happens in the first steps, since the same line is right with one
+shape and wrong with another. Each look costs time, so it is made in few steps, ahead of
+those that are timed, and taken away again. A check tells what it saw; whether that is a
+cause is decided by the supervisor's rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,13 @@
 """What is seen of a PyTorch script, and the switches that can be thrown in it.
 
 A step ends with ``Optimizer.step`` of the optimizer that stepped first; in a loop
-without optimizers, with ``backward``.
+without optimizers, with ``backward``. Scripts with several optimizers, models that are
+trained one after another, or prediction alone make this harder than it sounds: Leader
+(values.py) decides which candidate counts. Hooks replace functions of torch; steps that
+are timed are never traced or profiled, which would slow exactly what is measured. A
+switch changes what the script asks for (a layout, a compiled model, workers) and says
+that it did: one that was thrown and met nothing must not be mistaken for one that did
+not help.
 """
 
 from __future__ import annotations

@@ -1,4 +1,11 @@
-"""What facts are made of, whatever the framework."""
+"""What facts are made of, whatever the framework.
+
+Facts travel as JSON and are compared as text, so values must come out equal for equal
+scripts and must not hold on to tensors. What tells whether a tensor changed is its sum
+and its norm (a sum alone misses changes that cancel). The loss is found by name, then
+by place, since a step may return anything. The number of looks is bounded: this code
+runs in the steps that are observed.
+"""
 
 from __future__ import annotations
 

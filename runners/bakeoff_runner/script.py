@@ -12,9 +12,9 @@ from abc import abstractmethod
 from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Callable, Mapping, Optional, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
 
-from bakeoff_runner.adapter import Adapter, AdapterError, BuildRequest
+from bakeoff_runner.adapter import Adapter, AdapterError, Array, BuildRequest
 from bakeoff_runner.defaults import Stated, stated_for
 
 _serial = itertools.count(1)
@@ -78,6 +78,13 @@ def check_devices(file: str, asked: int, used: int, what: str) -> None:
         )
 
 
+def as_real(array: Array, dtype: str) -> Array:
+    """Real numbers in this dtype; others as they are."""
+    import numpy as np
+
+    return array.astype(dtype) if np.issubdtype(array.dtype, np.floating) else array
+
+
 class ScriptAdapter(Adapter):
     """An adapter that has one script at a time."""
 
@@ -108,6 +115,22 @@ class ScriptAdapter(Adapter):
         if request.batch is not None:
             script.BATCH_SIZE = request.batch  # type: ignore[attr-defined]
         return script
+
+    def _loaded(self, request: BuildRequest, framework: str) -> Sequence[Any]:
+        """What the script's `load_data` gives, one for each input."""
+        if request.data is None:
+            raise AdapterError(f"{framework} needs a data file")
+        loaded = self._the_script().load_data(request.data)
+        return loaded if isinstance(loaded, (tuple, list)) else (loaded,)
+
+    def _arrays(
+        self, request: BuildRequest, framework: str, dtype: str
+    ) -> tuple[Array, ...]:
+        """The same as NumPy arrays, real numbers in this dtype."""
+        import numpy as np
+
+        loaded = self._loaded(request, framework)
+        return tuple(as_real(np.asarray(array), dtype) for array in loaded)
 
     def _provide(self, **functions: Optional[Callable[..., Any]]) -> None:
         """Functions that a script of the user's own need not define."""

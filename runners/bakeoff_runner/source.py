@@ -1,4 +1,12 @@
-"""A Python script as its source tells, for `bakeoff check`: nothing of it is run."""
+"""A Python script as its source tells, for `bakeoff check`: nothing of it is run.
+
+Running a script to look at it would train, download or overwrite something, so all that
+is known is its syntax tree. What is asked: which parts run at import, what a name was
+last assigned, what the script's own calls pass for a parameter, and whether an
+expression may be moved to the top of the module without losing what it refers to.
+Answers are None where the text alone does not say; the caller must then leave the user
+to write that part.
+"""
 
 from __future__ import annotations
 

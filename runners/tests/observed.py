@@ -17,6 +17,11 @@ RUNNERS = Path(__file__).resolve().parent.parent
 PATIENCE = 600  # seconds, after which a script hangs
 
 
+def written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
 def bare(script: Path, *argv: str, **environment: str) -> str:
     """What the script prints when nobody looks."""
     variables = {**os.environ, "PYTHONPATH": "", **environment}

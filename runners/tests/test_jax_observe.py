@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import pytest
-from observed import RUNNERS, Observed, bare
+from observed import RUNNERS, Observed, bare, written
 from tiers import full_tier
 
 from bakeoff_observe.values import main_reasons
@@ -320,8 +320,7 @@ def test_one_thread_of_xla(train: Path) -> None:
 
 @full_tier
 def test_loops_of_other_kinds(tmp_path: Path) -> None:
-    path = tmp_path / "loops.py"
-    path.write_text(LOOPS)
+    path = written(tmp_path / "loops.py", LOOPS)
     with Observed(path, argv=["update"]) as script:
         seen = script.run(5, facts=True)
         assert seen["kind"] == "update" and seen["facts"]["jax"]["parameters"] == 4
@@ -435,8 +434,7 @@ def train(steps):
 
 
 def observe(tmp_path: Path, text: str, alone: bool = False) -> tuple[Any, Any, str]:
-    path = tmp_path / "script.py"
-    path.write_text(text)
+    path = written(tmp_path / "script.py", text)
     with Observed(path, alone=alone) as script:
         first = script.run(10)
         if first["ended"]:
@@ -521,9 +519,9 @@ def test_a_module_of_a_package(tmp_path: Path) -> None:
 
 def test_a_sitecustomize_of_the_users_own_still_runs(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import os\nos.environ['MINE'] = '1'\n")
-    path = tmp_path / "script.py"
-    path.write_text(
-        "import os, sys\nprint(os.environ['MINE'], os.environ['PYTHONPATH'])"
+    path = written(
+        tmp_path / "script.py",
+        "import os, sys\nprint(os.environ['MINE'], os.environ['PYTHONPATH'])",
     )
     site = RUNNERS / "bakeoff_observe" / "site"
     environment = {
@@ -536,8 +534,10 @@ def test_a_sitecustomize_of_the_users_own_still_runs(tmp_path: Path) -> None:
 
 
 def test_nothing_happens_without_a_supervisor(tmp_path: Path) -> None:
-    path = tmp_path / "script.py"
-    path.write_text("import sys\nprint([m for m in sys.modules if 'bakeoff' in m])")
+    path = written(
+        tmp_path / "script.py",
+        "import sys\nprint([m for m in sys.modules if 'bakeoff' in m])",
+    )
     site = RUNNERS / "bakeoff_observe" / "site"
     done = subprocess.run(
         [sys.executable, str(path)],
@@ -567,8 +567,7 @@ for i in range(20):
 
 @full_tier
 def test_the_first_batch_again(tmp_path: Path) -> None:
-    path = tmp_path / "shapes.py"
-    path.write_text(SHAPES)
+    path = written(tmp_path / "shapes.py", SHAPES)
     with Observed(path) as script:
         script.run(5)
         plain = script.run(10, facts=True)
@@ -605,8 +604,7 @@ print(float(loss).hex())
 
 @full_tier
 def test_a_function_that_is_defined_anew(tmp_path: Path) -> None:
-    path = tmp_path / "anew.py"
-    path.write_text(ANEW)
+    path = written(tmp_path / "anew.py", ANEW)
     printed = []
     for switches in ({}, {"one_function": True}):
         with Observed(path, switches) as script:
@@ -633,8 +631,7 @@ def test_functions_that_differ_in_a_number(tmp_path: Path) -> None:
         "    w, loss = step(w)",
         "    return step\n\nfor i in range(32):\n    w, loss = made(0.01 / (i + 1))(w)",
     )
-    path = tmp_path / "anew.py"
-    path.write_text(text)
+    path = written(tmp_path / "anew.py", text)
     for switches in ({}, {"one_function": True}):
         with Observed(path, switches) as script:
             script.run(8)
@@ -673,8 +670,7 @@ for _ in range(40):
     ("word", "early"), [("", True), pytest.param("waits", False, marks=full_tier)]
 )
 def test_a_clock_that_is_read_too_early(tmp_path: Path, word: str, early: bool) -> None:
-    path = tmp_path / "clock.py"
-    path.write_text(CLOCK)
+    path = written(tmp_path / "clock.py", CLOCK)
     with Observed(path, argv=[word]) as script:
         script.run(5)
         facts = script.run(20, facts=True)["facts"]["jax"]
@@ -707,8 +703,7 @@ print(total.hex())
 
 
 def test_calls_of_a_function_that_nothing_trains(tmp_path: Path) -> None:
-    path = tmp_path / "calls.py"
-    path.write_text(CALLED)
+    path = written(tmp_path / "calls.py", CALLED)
     plain = bare(path)
     with Observed(path) as script:
         first = script.run(5, facts=True)
@@ -743,8 +738,7 @@ print(float(w.sum()).hex())
 
 @pytest.mark.parametrize("word", ["part", "whole"])
 def test_ops_outside_of_compiled_functions(tmp_path: Path, word: str) -> None:
-    path = tmp_path / "eager.py"
-    path.write_text(OUTSIDE)
+    path = written(tmp_path / "eager.py", OUTSIDE)
     with Observed(path, argv=[word]) as script:
         script.run(5)
         lines = script.run(100_000, seconds=1, watch="lines")["lines"]
@@ -778,8 +772,7 @@ else:
 
 
 def test_a_loop_that_is_unrolled(tmp_path: Path) -> None:
-    path = tmp_path / "unrolled.py"
-    path.write_text(UNROLLED)
+    path = written(tmp_path / "unrolled.py", UNROLLED)
     line = UNROLLED.splitlines().index("    for t in range(40):") + 1
     with Observed(path, argv=["train"], alone=True) as script:
         first = script.run(3, facts=True, watch="lines")
@@ -790,8 +783,7 @@ def test_a_loop_that_is_unrolled(tmp_path: Path) -> None:
 
 
 def test_a_script_without_steps(tmp_path: Path) -> None:
-    path = tmp_path / "unrolled.py"
-    path.write_text(UNROLLED)
+    path = written(tmp_path / "unrolled.py", UNROLLED)
     with Observed(path) as script:
         found = script.run(3, facts=True, watch="lines")
     assert found["ended"] and found["marks"] == []
@@ -819,8 +811,7 @@ for _ in range(20):
 
 
 def test_objects_as_static_arguments(tmp_path: Path) -> None:
-    path = tmp_path / "configs.py"
-    path.write_text(CONFIGS)
+    path = written(tmp_path / "configs.py", CONFIGS)
     with Observed(path) as script:
         facts = script.run(10, facts=True)["facts"]["jax"]
     assert facts["retraces"]["step"] == ["config: another object"]

@@ -3,6 +3,7 @@
 Everything is executed. Needs an interpreter with tensorflow.
 """
 
+# ruff: noqa: F811 (a fixture that is imported is an argument, too)
 from __future__ import annotations
 
 from pathlib import Path
@@ -20,13 +21,18 @@ from golden_cnn import (  # noqa: E402
     write_files,
     write_script,
 )
+from linear_model import (  # noqa: E402, F401
+    build,
+    check_doubled_gradients,
+    check_several_steps_a_call,
+    edit,
+    small,
+    test_losses_start_from_the_initial_state,
+    test_proof_of_an_edited_script,
+)
 from tiers import FULL, full_tier  # noqa: E402
 
-from bakeoff_runner.adapter import (  # noqa: E402
-    AdapterError,
-    BuildRequest,
-    ParityRequest,
-)
+from bakeoff_runner.adapter import AdapterError, ParityRequest  # noqa: E402
 from bakeoff_runner.adapters.tensorflow_adapter import TensorFlowAdapter  # noqa: E402
 from bakeoff_runner.tensors import write_safetensors  # noqa: E402
 
@@ -84,47 +90,17 @@ def train_step(model, optimizer, x, t):
 """
 
 
+@pytest.fixture
+def text() -> str:
+    return SMALL
+
+
 # For every test: threads cannot be set once TensorFlow has computed anything.
 @pytest.fixture(scope="module", autouse=True)
 def adapter() -> Any:
     adapter = TensorFlowAdapter()
     adapter.import_framework({}, 2)
     return adapter
-
-
-@pytest.fixture
-def small(tmp_path: Path) -> dict[str, Any]:
-    """A linear model with a hand-written script, its files and its arrays."""
-    rng = np.random.default_rng(1)
-    x, t = rng.normal(size=(8, 3)), rng.normal(size=(8, 2))
-    arrays = {k: v.astype("f4") for k, v in {"x": x, "t": t}.items()}
-    weights = {"fc.weight": rng.normal(size=(2, 3)).astype("f4")}
-    write_safetensors(tmp_path / "data.safetensors", arrays)
-    write_safetensors(tmp_path / "weights.safetensors", weights)
-    write_safetensors(tmp_path / "grads.safetensors", {"fc.weight": np.ones((2, 3))})
-    (tmp_path / "layout.json").write_text(
-        '{"fc.weight": {"target": "fc.weight", "perm": [1, 0]}}'
-    )
-    (tmp_path / "mine.py").write_text(SMALL)
-    return {"folder": tmp_path, **arrays, **weights}
-
-
-def build(adapter: Any, folder: Path, **more: Any) -> dict[str, Any]:
-    request = BuildRequest(
-        folder / "mine.py",
-        folder / "weights.safetensors",
-        folder / "data.safetensors",
-        folder / "layout.json",
-        **{"dtype": "float64", **more},
-    )
-    effective: dict[str, Any] = adapter.build(request)
-    return effective
-
-
-def edit(folder: Path, old: str, new: str) -> None:
-    script = (folder / "mine.py").read_text()
-    assert old in script
-    (folder / "mine.py").write_text(script.replace(old, new))
 
 
 CALLS = """
@@ -175,31 +151,7 @@ def test_a_script_may_compile_its_step_for_batches_alone(
 def test_several_steps_a_call_are_the_same_steps(
     adapter: Any, small: dict[str, Any]
 ) -> None:
-    build(adapter, small["folder"])
-    single = adapter.losses(7).losses
-    script = small["folder"] / "mine.py"
-    script.write_text(script.read_text() + CALLS)
-    effective = build(adapter, small["folder"])
-    assert effective["steps_per_call"] == effective["steps_per_mark"] == 3
-    assert adapter.losses(7).losses == pytest.approx(single, rel=1e-12)
-    marks: list[int] = []
-    ran = adapter.run(4, lambda: marks.append(1))
-    assert (ran.steps, len(marks)) == (6, 2)
-
-
-def test_proof_of_an_edited_script(adapter: Any, small: dict[str, Any]) -> None:
-    effective = build(adapter, small["folder"])
-    assert effective["dtype"] == "float64"
-    assert effective["parameters"] == 6
-    proof = ParityRequest(2, 5, small["folder"] / "grads.safetensors")
-    got = adapter.parity(proof)
-    x, t = (small[k][2:7].astype("f8") for k in "xt")
-    w = small["fc.weight"].astype("f8")
-    error = x @ w.T - t
-    np.testing.assert_allclose(got["output"], x @ w.T, rtol=1e-12)
-    np.testing.assert_allclose(got["loss"], np.mean(error**2), rtol=1e-12)
-    np.testing.assert_allclose(got["grad/fc.weight"], error.T @ x / 5, rtol=1e-12)
-    np.testing.assert_allclose(got["update/fc.weight"], w - 0.5, rtol=1e-12)
+    check_several_steps_a_call(adapter, small, CALLS)
 
 
 def test_what_a_script_stores_in_half_precision_stays_so(
@@ -215,33 +167,13 @@ def test_what_a_script_stores_in_half_precision_stays_so(
         assert (np.float32(got)[1] == np.float32(1.01)) == exact
 
 
-def test_losses_start_from_the_initial_state(
-    adapter: Any, small: dict[str, Any]
-) -> None:
-    build(adapter, small["folder"])
-    first = adapter.losses(4).losses
-    marks: list[int] = []
-    adapter.run(3, lambda: marks.append(1))
-    assert len(marks) == 3
-    assert adapter.losses(4).losses == first
-    w, x = small["fc.weight"].astype("f8"), small["x"][:4].astype("f8")
-    for loss in first:
-        error = x @ w.T - small["t"][:4]
-        assert loss == pytest.approx(np.mean(error**2), rel=1e-12)
-        w = w - 0.5 * error.T @ x / 4
-
-
 def test_the_step_itself_is_proven(adapter: Any, small: dict[str, Any]) -> None:
-    edit(
-        small["folder"],
+    check_doubled_gradients(
+        adapter,
+        small,
         "apply_gradients(gradients)\n    return",
         "apply_gradients([2 * g for g in gradients])\n    return",
     )
-    build(adapter, small["folder"])
-    got = adapter.parity(ParityRequest(0, 8, None))
-    x, t = small["x"].astype("f8"), small["t"].astype("f8")
-    error = x @ small["fc.weight"].astype("f8").T - t
-    np.testing.assert_allclose(got["grad/fc.weight"], 2 * error.T @ x / 8, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

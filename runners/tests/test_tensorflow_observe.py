@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from observed import Observed, bare
+from observed import Observed, bare, written
 from tiers import FULL, full_tier
 
 pytest.importorskip("tensorflow")
@@ -303,8 +303,7 @@ def test_pipelines_that_are_changed(train: Path, printed: list[str]) -> None:
 
 
 def test_double_precision(tmp_path: Path) -> None:
-    path = tmp_path / "double.py"
-    path.write_text(DOUBLE)
+    path = written(tmp_path / "double.py", DOUBLE)
     for switches, dtype in (({}, "float64"), ({"float32": True}, "float32")):
         with Observed(path, switches) as script:
             seen = script.run(20, facts=True)
@@ -314,8 +313,7 @@ def test_double_precision(tmp_path: Path) -> None:
 
 
 def test_loops_of_other_kinds(tmp_path: Path) -> None:
-    path = tmp_path / "eager.py"
-    path.write_text(EAGER)
+    path = written(tmp_path / "eager.py", EAGER)
     with Observed(path, argv=["backward"]) as script:
         last = script.run(1 << 50, facts=True)
         assert last["kind"] == "backward" and len(last["marks"]) == 70
@@ -421,8 +419,7 @@ print(float(loss).hex())
 
 @full_tier
 def test_a_function_that_is_defined_anew(tmp_path: Path) -> None:
-    path = tmp_path / "anew.py"
-    path.write_text(ANEW)
+    path = written(tmp_path / "anew.py", ANEW)
     printed = []
     for switches in ({}, {"one_function": True}):
         with Observed(path, switches) as script:
@@ -460,8 +457,7 @@ for _ in range(20):
 
 
 def test_checkpoints_at_each_step(tmp_path: Path) -> None:
-    path = tmp_path / "saves.py"
-    path.write_text(SAVES)
+    path = written(tmp_path / "saves.py", SAVES)
     with Observed(path, argv=[str(tmp_path / "all")]) as script:
         facts = script.run(16, facts=True)["facts"]["tensorflow"]
         script.end()
@@ -503,8 +499,7 @@ print(float(loss).hex())
 
 
 def test_elements_that_cross_one_by_one(tmp_path: Path) -> None:
-    path = tmp_path / "elements.py"
-    path.write_text(ELEMENTS)
+    path = written(tmp_path / "elements.py", ELEMENTS)
     plain = bare(path)
     with Observed(path) as script:
         script.run(5)
@@ -550,8 +545,7 @@ print(total.hex())
 
 @pytest.mark.parametrize("word", ["function", "predict"])
 def test_calls_of_what_nothing_trains(tmp_path: Path, word: str) -> None:
-    path = tmp_path / "calls.py"
-    path.write_text(CALLED)
+    path = written(tmp_path / "calls.py", CALLED)
     plain = bare(path, word)
     with Observed(path, argv=[word]) as script:
         first = script.run(5, facts=True)
@@ -593,8 +587,7 @@ model.fit(data, epochs=2, verbose=0)
 
 @pytest.mark.parametrize("word", ["map", "plain"])
 def test_what_fit_reads_within_a_graph(tmp_path: Path, word: str) -> None:
-    path = tmp_path / "fitted.py"
-    path.write_text(FITTED)
+    path = written(tmp_path / "fitted.py", FITTED)
     with Observed(path, argv=[word]) as script:
         first = script.run(5, facts=True)
         assert "input_s" not in first

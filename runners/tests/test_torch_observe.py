@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from observed import Observed, bare
+from observed import Observed, bare, written
 from tiers import full_tier
 
 from bakeoff_observe import torch_hooks
@@ -324,8 +324,7 @@ def test_a_rate_is_the_one_at_its_start() -> None:
 
 
 def test_what_is_wrong(tmp_path: Path) -> None:
-    path = tmp_path / "wrong.py"
-    path.write_text(WRONG)
+    path = written(tmp_path / "wrong.py", WRONG)
     report, printed = observed_wrong(path, "keep")
     facts = report["facts"]["torch"]
     lines = WRONG.splitlines()
@@ -351,8 +350,7 @@ def test_what_is_wrong(tmp_path: Path) -> None:
 
 
 def test_what_is_compiled_and_scripted(tmp_path: Path) -> None:
-    path = tmp_path / "odd.py"
-    path.write_text(ODD)
+    path = written(tmp_path / "odd.py", ODD)
     plain = numbers(bare(path))
     for switches in ({}, {"free_graph": True, "no_save": True, "no_sleep": True}):
         with Observed(path, switches) as script:
@@ -366,8 +364,7 @@ def test_what_is_compiled_and_scripted(tmp_path: Path) -> None:
 
 
 def test_calls_that_no_step_needs(tmp_path: Path) -> None:
-    path = tmp_path / "calls.py"
-    path.write_text(CALLS)
+    path = written(tmp_path / "calls.py", CALLS)
     package = tmp_path / "tensorboardX"  # of which the environment has none
     package.mkdir()
     (package / "__init__.py").write_text("")
@@ -463,8 +460,7 @@ LEFT_ON = [
 
 
 def test_tools_that_are_not_on(tmp_path: Path) -> None:
-    path = tmp_path / "tools.py"
-    path.write_text(TOOLS)
+    path = written(tmp_path / "tools.py", TOOLS)
     with Observed(path, {switch: True for _, switch, _ in LEFT_ON}) as script:
         needless = script.run(20, facts=True)
     silent = needless["facts"]["torch"]
@@ -476,8 +472,7 @@ def test_tools_that_are_not_on(tmp_path: Path) -> None:
 def test_tools_that_were_left_on(
     tmp_path: Path, word: str, switch: str, fact: str
 ) -> None:
-    path = tmp_path / "tools.py"
-    path.write_text(TOOLS)
+    path = written(tmp_path / "tools.py", TOOLS)
     with Observed(path, argv=[word]) as script:
         script.run(10)
         asked = script.run(10, facts=True)["facts"]["torch"]
@@ -501,8 +496,7 @@ def test_tools_that_were_left_on(
 
 
 def test_another_batch(tmp_path: Path) -> None:
-    path = tmp_path / "tools.py"
-    path.write_text(TOOLS)
+    path = written(tmp_path / "tools.py", TOOLS)
     with Observed(path, {"batch": {"from": 8, "to": 32}}, alone=True) as script:
         last = script.run(1 << 50, facts=True)
     assert last["thrown"] == ["batch"] and len(last["marks"]) == 20
@@ -516,8 +510,7 @@ def test_lines_and_calls_of_hooks(tmp_path: Path) -> None:
     text = text.replace(
         "words =", "def busy():\n    sum(range(2_000_000))\n\n\nwords =", 1
     ).replace("range(10)", "range(100)")
-    path = tmp_path / "busy.py"
-    path.write_text(text)
+    path = written(tmp_path / "busy.py", text)
     with Observed(path) as script:
         script.run(5)
         lines = script.run(40, watch="lines")["lines"]
@@ -566,8 +559,7 @@ for episode in range(10_000):
 
 
 def test_loops_with_books_of_their_own_and_processes(tmp_path: Path) -> None:
-    path = tmp_path / "phases.py"
-    path.write_text(PHASES)
+    path = written(tmp_path / "phases.py", PHASES)
     lines = PHASES.splitlines()
     acts = lines.index("    for t in range(30):") + 1
     trains = lines.index("    for k in range(2):") + 1
@@ -606,8 +598,7 @@ for i in range(1_000_000):
 
 
 def test_looks_at_a_stack_leave_its_frames_alone(tmp_path: Path) -> None:
-    path = tmp_path / "prints.py"
-    path.write_text(PRINTS)
+    path = written(tmp_path / "prints.py", PRINTS)
     with Observed(path, alone=True) as script:
         script.run(2, watch="lines")
         seen = script.run(1_000_000, seconds=3, watch="lines")
@@ -632,10 +623,10 @@ def test_what_lies_within_counts_once() -> None:
 
 
 def test_a_notebook_that_was_exported(tmp_path: Path) -> None:
-    path = tmp_path / "notebook.py"
-    path.write_text(
+    path = written(
+        tmp_path / "notebook.py",
         "# In[1]:\nget_ipython().run_line_magic('matplotlib', 'inline')\n"
-        "get_ipython().system('touch made.txt')\n" + TOOLS
+        "get_ipython().system('touch made.txt')\n" + TOOLS,
     )
     with Observed(path, folder=tmp_path, notebook=True) as script:
         assert "error" not in script.end()
@@ -666,8 +657,7 @@ for step in range(12):
 
 
 def test_arrays_of_lists_are_the_first_ones_again(tmp_path: Path) -> None:
-    path = tmp_path / "lists.py"
-    path.write_text(LISTS)
+    path = written(tmp_path / "lists.py", LISTS)
     with Observed(path) as script:
         plain = script.end()
     with Observed(path, {"cached_conversion": True}) as script:
@@ -706,8 +696,7 @@ for step in range(12):
     [("", True), ("first", False), pytest.param("time", False, marks=full_tier)],
 )
 def test_a_batch_that_is_taken_for_time(tmp_path: Path, word: str, seen: bool) -> None:
-    path = tmp_path / "recurrent.py"
-    path.write_text(RECURRENT)
+    path = written(tmp_path / "recurrent.py", RECURRENT)
     with Observed(path, argv=[word]) as script:
         facts = script.run(8, facts=True)["facts"]["torch"]
     assert ("batch_as_time" in facts) == seen
@@ -746,8 +735,7 @@ for fold in range(4):
 
 @pytest.mark.parametrize("word", ["folds", "steps"])
 def test_optimizers_that_are_made_anew(tmp_path: Path, word: str) -> None:
-    path = tmp_path / "anew.py"
-    path.write_text(ANEW)
+    path = written(tmp_path / "anew.py", ANEW)
     with Observed(path, argv=[word]) as script:
         assert len(script.run(60, facts=True)["marks"]) == 60
         later = script.run(100, facts=True)  # of two models
@@ -790,8 +778,7 @@ print(sum(float(p.detach().sum()) for p in model.parameters()).hex())
 
 
 def test_what_lines_are_given_and_the_largest_call(tmp_path: Path) -> None:
-    script = tmp_path / "policy.py"
-    script.write_text(POLICY)
+    script = written(tmp_path / "policy.py", POLICY)
     plain = bare(script)
     with Observed(script) as seen:
         seen.run(5, facts=True)
@@ -813,8 +800,7 @@ def test_what_lines_are_given_and_the_largest_call(tmp_path: Path) -> None:
 
 
 def test_passes_whose_graph_grows(tmp_path: Path) -> None:
-    script = tmp_path / "policy.py"
-    script.write_text(POLICY)
+    script = written(tmp_path / "policy.py", POLICY)
     with Observed(script, argv=["graph"]) as seen:
         trend = seen.run(12, facts=True)["facts"]["torch"]["backward_trend"]
     assert trend["passes"] == 30 and trend["retains"]
@@ -848,8 +834,7 @@ print(total.hex())
 
 @pytest.mark.parametrize("word", ["plain", "compile", "train"])
 def test_calls_of_a_model_that_nothing_trains(tmp_path: Path, word: str) -> None:
-    script = tmp_path / "calls.py"
-    script.write_text(CALLED)
+    script = written(tmp_path / "calls.py", CALLED)
     plain = bare(script, word)
     with Observed(script, argv=[word]) as seen:
         first = seen.run(5, facts=True)
@@ -897,8 +882,7 @@ for step in range(40):
 
 
 def test_a_large_table_and_why_code_is_compiled_again(tmp_path: Path) -> None:
-    script = tmp_path / "tables.py"
-    script.write_text(TABLES)
+    script = written(tmp_path / "tables.py", TABLES)
     with Observed(script, argv=["compile"]) as seen:
         facts = seen.run(20, facts=True)["facts"]["torch"]
     table = facts["dense_embedding"]
@@ -934,8 +918,7 @@ print(total.hex())
 
 
 def test_rounds_of_loops_in_a_step(tmp_path: Path) -> None:
-    script = tmp_path / "loops.py"
-    script.write_text(LOOPS)
+    script = written(tmp_path / "loops.py", LOOPS)
     plain = bare(script)
     with Observed(script) as seen:
         start = seen.run(3, watch="lines")
@@ -990,8 +973,7 @@ print(sum(float(p.detach().sum()) for p in maker.parameters()).hex())
 
 @pytest.mark.parametrize("word", ["", "detach"])
 def test_gradients_that_nothing_uses(tmp_path: Path, word: str) -> None:
-    script = tmp_path / "unused.py"
-    script.write_text(UNUSED)
+    script = written(tmp_path / "unused.py", UNUSED)
     plain = bare(script, word)
     with Observed(script, argv=[word]) as seen:
         facts = seen.run(20, facts=True)["facts"]["torch"]
@@ -1026,8 +1008,7 @@ print(float(tokens.sum()).hex())
 
 @pytest.mark.parametrize("word", ["all", "new"])
 def test_inputs_that_grow_from_call_to_call(tmp_path: Path, word: str) -> None:
-    script = tmp_path / "generates.py"
-    script.write_text(GENERATES)
+    script = written(tmp_path / "generates.py", GENERATES)
     plain = bare(script, word)
     with Observed(script, argv=[word]) as seen:
         seen.run(5)
@@ -1058,8 +1039,7 @@ for step in range(40):
 
 
 def test_parameters_that_nothing_trains(tmp_path: Path) -> None:
-    script = tmp_path / "frozen.py"
-    script.write_text(FROZEN)
+    script = written(tmp_path / "frozen.py", FROZEN)
     with Observed(script) as seen:
         facts = seen.run(10, facts=True)["facts"]["torch"]
     assert facts["untrained"] == {"tensors": 2, "numbers": 20}
@@ -1081,8 +1061,7 @@ for step in range(600):
 
 
 def test_parameters_that_no_line_changes(tmp_path: Path) -> None:
-    script = tmp_path / "by_hand.py"
-    script.write_text(BY_HAND)
+    script = written(tmp_path / "by_hand.py", BY_HAND)
     with Observed(script) as seen:
         facts = [seen.run(10, facts=True)["facts"]["torch"] for _ in range(2)]
     assert "untrained" not in facts[0], "it may be trained yet"
@@ -1115,8 +1094,7 @@ print(float(table.weight.detach().sum()).hex())
 
 
 def test_functions_that_make_the_same_again(tmp_path: Path) -> None:
-    script = tmp_path / "again.py"
-    script.write_text(AGAIN)
+    script = written(tmp_path / "again.py", AGAIN)
     plain = bare(script)
     with Observed(script) as seen:
         seen.run(3)
@@ -1159,8 +1137,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("word", ["compile", pytest.param("", marks=full_tier)])
 def test_a_trace_stays_out_of_workers_and_graphs(tmp_path: Path, word: str) -> None:
-    script = tmp_path / "epochs.py"
-    script.write_text(EPOCHS)
+    script = written(tmp_path / "epochs.py", EPOCHS)
     plain = bare(script, word)
     with Observed(script, argv=[word]) as seen:
         seen.run(3, facts=True)
@@ -1187,8 +1164,7 @@ for step in range(80):
 
 
 def test_samples_of_a_call_that_is_mapped(tmp_path: Path) -> None:
-    script = tmp_path / "mapped.py"
-    script.write_text(MAPPED)
+    script = written(tmp_path / "mapped.py", MAPPED)
     with Observed(script) as seen:
         facts = seen.run(5, facts=True)["facts"]["torch"]
     assert facts["batch"] == 32
@@ -1212,8 +1188,7 @@ print(float(layer.weight_ih_l0.detach().sum()).hex())
 
 
 def test_sequences_that_are_packed(tmp_path: Path) -> None:
-    script = tmp_path / "packed.py"
-    script.write_text(PACKED)
+    script = written(tmp_path / "packed.py", PACKED)
     plain = bare(script)
     with Observed(script) as seen:
         seen.run(5, facts=True)
@@ -1240,8 +1215,7 @@ print("over", torch.autograd._profiler_enabled())
 
 
 def test_a_profile_whose_steps_do_not_come_is_dropped(tmp_path: Path) -> None:
-    path = tmp_path / "ends.py"
-    path.write_text(ENDS)
+    path = written(tmp_path / "ends.py", ENDS)
     with Observed(path) as script:
         script.run(5)
         last = script.run(2, watch="profile")

@@ -47,10 +47,4 @@ inline std::vector<int64_t> pads_from_last(const std::vector<int64_t>& pad) {
   return reversed;
 }
 
-// An average pool whose pads differ and do not count: frameworks with even pads only need a helper.
-inline bool uneven_mean(const ir::Node& node) {
-  return node.has_attribute("count_include_pad") && !node.flag("count_include_pad") &&
-         !symmetric(node.integers("pad"));
-}
-
 }  // namespace bakeoff::emit

@@ -1,3 +1,10 @@
+// What a step must move is counted here, not what it does move: parameters, gradients, optimizer state and
+// batch, each once. Activations may stay in caches, and frameworks differ in what they keep, so anything more
+// would be a guess about the contender that is judged. Counted this way a share of the memory's limit is
+// never overstated. Which limit is meant follows from the same number: the nearest level of memory that holds
+// all of it. The peak of arithmetic is that of the precision that the contender's settings allow, since a
+// contender that may round products to bfloat16 could exceed the one of float32.
+
 #include "evidence/machine_use.h"
 
 #include <algorithm>

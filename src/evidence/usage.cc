@@ -1,3 +1,9 @@
+// Numbers of use come from many sensors, and any of them may be absent in some bursts: a container without
+// counters, a GPU that is asked ten times a second. A burst that lacks a number is left out with its steps
+// and its time, so that every ratio is over the bursts in which the number was seen. Warm-up bursts never
+// count, as compilation would dominate them. Means are weighted by time: bursts of one contender are of
+// different lengths.
+
 #include "evidence/usage.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// Says where the noise of a race comes from: steps, bursts, processes, heats. Steps are known by marks alone,
+// and only where the marks show work: a framework that returns before it has computed gives marks that say
+// nothing. Differences are taken in logs, so that a slow contender does not weigh more than a fast one. With
+// few heats an estimate of zero is common and proves nothing, so upper 95% bounds are computed beside
+// estimates; that of the machine's state is of one contender, as all contenders share the same heats.
+
 #include "evidence/variance.h"
 
 #include <fmt/format.h>

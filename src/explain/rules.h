@@ -103,9 +103,11 @@ struct Topic {
 };
 
 const std::vector<Topic>& topics();
-// Section of a topic in Markdown; empty where there is no such topic.
-std::string page(const std::string& id);
+// Section of a topic in Markdown; empty where there is no such topic. alone: it is printed without the others.
+std::string page(const std::string& id, bool alone = true);
 // Table of all topics in Markdown, with links to their sections.
 std::string index_page();
+// docs/rules.md: the table and all sections.
+std::string rules_document();
 
 }  // namespace bakeoff::explain

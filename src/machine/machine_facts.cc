@@ -1,3 +1,9 @@
+// Facts that may change a result, as lines of text that two reports can be compared by. Every file is read
+// within a time limit, since a file of /sys may block for as long as a device is busy. Control characters are
+// taken out and lines are cut, as some of these texts come from firmware. Lists of words (flags of a CPU,
+// mount options) are sorted: their order means nothing, and a comparison then shows what was added or
+// removed. What cannot be read is "not visible", which is a fact as well.
+
 #include "machine/machine_facts.h"
 
 #include <fmt/format.h>

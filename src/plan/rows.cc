@@ -1,3 +1,8 @@
+// How many rows of data a run needs is the largest need of its contenders: a script that runs several steps
+// in a call takes as many batches at once, and one with fewer rows would have to repeat some or to stop, each
+// framework in its own way. So it is an error before anything is started, and the message names the setting
+// to lower. A recipe's batch alone must fit, too.
+
 #include "plan/rows.h"
 
 #include <fmt/format.h>

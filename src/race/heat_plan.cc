@@ -1,3 +1,10 @@
+// How long a burst is, and how many a heat has, follows from heats that are over. A burst must be long
+// against what cannot be timed (a claim of up to 2 ms too little, the nudge of an audit), and short enough
+// that the bursts of all members lie close together, as only neighbours see the same machine. Where the marks
+// of steps show work, the burst is taken as its steps, and what other lengths would have cost can be computed
+// from them; where they do not, a mark may come before its work is done, and the burst counts as one piece.
+// Nothing but the records may be read here: a race that was killed must plan as if it had never stopped.
+
 #include "race/heat_plan.h"
 
 #include <algorithm>

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "evidence/invariants.h"
-#include "plan/testing.h"
+#include "plan/fake_lanes_testing.h"
 #include "proc/interrupt.h"
 #include "race/race.h"
 #include "zoo/zoo.h"
@@ -33,17 +33,9 @@ TEST(PlantedLies, AreBrokenInARaceAndTheHonestOneIsNot) {
   std::vector<double> losses;
   for (int k = 0; k < 10; ++k) losses.push_back(0.5 * std::pow(3 * std::pow(0.9, k), 2));
   for (const std::string lie : {"honest", "skip", "half", "twice"}) {
-    const Contender contender{.id = lie, .framework = "fake", .environment = "fake", .script = lie + ".py"};
-    plan.manifest.contenders.push_back(contender);
-    plan.manifest.not_started.emplace_back();
     parities.push_back({.contender = lie, .losses = losses});
-    Lane lane;
-    lane.entry.contender = contender;
-    lane.entry.script = plan.directory.scripts() / contender.script;
-    lane.entry.worker =
-        fake_spec(lie == "honest" ? std::map<std::string, std::string>{{"step_ms", "2"}}
-                                  : std::map<std::string, std::string>{{"step_ms", "2"}, {"lie", lie}});
-    plan.lanes.push_back(std::move(lane));
+    testing::add_fake_lane(plan, lie, {{"step_ms", "2"}});
+    if (lie != "honest") plan.lanes.back().entry.worker.options["lie"] = lie;
   }
   ASSERT_TRUE(race(plan, parities, {}, {.time = plan.recipe.budget.time(monotonic_clock().now_ns())}));
   const auto stored = plan.directory.read<Trial>();

@@ -13,7 +13,7 @@
 #include "evidence/host_rounds.h"
 #include "evidence/warm_up.h"
 #include "parity/gate.h"
-#include "plan/lane.h"
+#include "plan/fake_lanes_testing.h"
 #include "plan/testing.h"
 #include "proc/interrupt.h"
 #include "race/heat_plan.h"
@@ -26,6 +26,7 @@
 namespace bakeoff {
 namespace {
 
+using testing::all_pass;
 using ::testing::ElementsAre;
 using testing::fake_spec;
 using ::testing::HasSubstr;
@@ -89,23 +90,8 @@ TestPlan make_plan_of(const fs::path& folder, const std::vector<std::pair<std::s
   plan.recipe.race.host.max_others = 0.9;
   plan.sensed.host = [] { return quiet(); };
   plan.sensed.measure_peak = [](const std::vector<int>&) { return roofline::Limits{}; };
-  for (const auto& [id, options] : lanes) {
-    const Contender contender{.id = id, .framework = "fake", .environment = "fake", .script = id + ".py"};
-    plan.manifest.contenders.push_back(contender);
-    plan.manifest.not_started.emplace_back();
-    Lane lane;
-    lane.entry.contender = contender;
-    lane.entry.script = plan.directory.scripts() / contender.script;
-    lane.entry.worker = fake_spec(options);
-    plan.lanes.push_back(std::move(lane));
-  }
+  for (const auto& [id, options] : lanes) testing::add_fake_lane(plan, id, options);
   return plan;
-}
-
-std::vector<Parity> all_pass(const Plan& plan) {
-  std::vector<Parity> parities;
-  for (const Contender& c : plan.manifest.contenders) parities.push_back({.contender = c.id});
-  return parities;
 }
 
 Trial sound(const std::string& id, int heat, double ms) {

@@ -11,8 +11,7 @@
 #include <cstdlib>
 
 #include "base/files.h"
-#include "plan/lane.h"
-#include "plan/testing.h"
+#include "plan/fake_lanes_testing.h"
 #include "race/race.h"
 #include "race/usage_marks.h"
 #include "sample/clock_probe.h"
@@ -142,14 +141,8 @@ class GpuHeatTest : public ::testing::Test {
     plan.recipe.race.bursts = 2;
     plan.recipe.race.burst_seconds = 0.25;  // the GPU is looked at ten times a second
     plan.recipe.race.sample_ms = 10;
-    Lane lane;
-    lane.entry.contender = {.id = "a", .framework = "fake", .environment = "fake", .script = "a.py"};
-    lane.entry.script = plan.directory.scripts() / "a.py";
-    lane.entry.worker = fake_spec({{"step_ms", "20"}, {"device", device}, {"allocator_mb", "96"}});
-    lane.entry.worker.options.insert(more.begin(), more.end());
-    plan.manifest.contenders = {lane.entry.contender};
-    plan.manifest.not_started.emplace_back();
-    plan.lanes.push_back(std::move(lane));
+    testing::add_fake_lane(plan, "a", {{"step_ms", "20"}, {"device", device}, {"allocator_mb", "96"}});
+    plan.lanes[0].entry.worker.options.insert(more.begin(), more.end());
     int burst = 0;
     const Watch watch = [&](const Happening& here) {
       if (here.detail.starts_with("timing")) at_burst(++burst);

@@ -1,4 +1,8 @@
-// The ops of ir/elementwise.h, and values that no input gives.
+// Ops of ir/elementwise.h with broadcasting, by strides in place of copies: an axis that is broadcast has
+// stride 0. Where nothing is broadcast the elements are independent, and are split among threads; an input
+// that is broadcast gets a sum as its gradient, and that walk has one thread, so that no result depends on
+// their number. Booleans become 0 and 1 once for each node: the formulas of the table then know numbers
+// alone. Near a kink the input is moved to the side that the options ask for, as in ops_pointwise.cc.
 
 #include <algorithm>
 #include <array>

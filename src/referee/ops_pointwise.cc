@@ -1,4 +1,9 @@
-// Ops that see one element at a time.
+// Ops of one element at a time: the function and its derivative are lambdas, and two loops serve most of
+// them. Pieces have a fixed size whatever the number of threads, and no element depends on another, so
+// results are the same bit by bit for any number of threads. Gradients are added and never assigned, since
+// several nodes may read one value. An op whose derivative has a jump (relu at 0) follows the options: proofs
+// ask for both sides of an edge, as honest frameworks may stand on either. Masks of dropout follow from the
+// seed, the step, the node and the place, so that no order of evaluation changes them.
 
 #include <cmath>
 #include <numbers>

@@ -1,5 +1,11 @@
 // What the gate compares every contender with: the referee's own numbers, and the files that contenders start
 // from.
+//
+// A fixed tolerance would accuse honest frameworks wherever a model amplifies rounding, and forgive wrong
+// ones where it does not. So the referee computes everything a second time with each value rounded to
+// float32: what separates the two is the distance that rounding explains for this model and this batch. ReLUs
+// need more: an input that rounding moves across 0 opens or closes one, so edges are tried all open and all
+// closed, and the larger distance counts. Where the referee itself fails at that, nothing is forgiven.
 
 #include "reference/reference.h"
 

@@ -1,3 +1,9 @@
+// The user's repository is only read. Each version is checked out by `git worktree` into a temporary folder
+// of its own, so an edited file, an index with half a commit or a bisection under way stay as they are.
+// `bakeoff gate` is often called by a hook or a CI job: variables that git sets there would lead to another
+// repository and are removed, and no hook of the user's runs. Git must never ask for a password, as nobody
+// would answer.
+
 #include "regression/git.h"
 
 #include <fmt/format.h>

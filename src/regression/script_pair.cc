@@ -1,3 +1,9 @@
+// Two unmodified scripts are compared in one of three ways, by what is seen of them. Where steps are seen and
+// there are enough, bursts of both alternate, which is by far the sharpest. Scripts without steps, or with
+// fewer than a burst needs, are compared as whole runs, from Python's start on. Scripts that end soon are
+// compared by the first steps of fresh processes, as many in both: late steps of one must not be set against
+// early ones of the other. Both sides are always compared in the same way.
+
 #include "regression/script_pair.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// Reads figures out of prose, to show that no report says a number that its JSON does not have. A figure is
+// text, unit and value together with its last digit's worth: "75.6 ms" is shown by any value that rounds to
+// it, and by no other. Units are tried from the longest, as many begin alike. Words of time ("minutes") are
+// rough and may be off by more. A sentence that writes a number in a new way must be readable here, or the
+// check would pass over it in silence.
+
 #include "report/figures.h"
 
 #include <algorithm>

@@ -1,3 +1,10 @@
+// The peak of arithmetic is what the best library reaches, not what a data sheet says: frameworks call such
+// libraries, and a contender above our own loop's rate would look impossible. Every library that an
+// environment brings is tried, by whichever interface it exports, in a child process with a deadline: a
+// library may crash, hang or start threads that never end. Affinity and numbers of threads are set before it
+// is loaded, as it reads them then. The product is checked, because a symbol of the right name may have
+// another signature (64-bit integers, other orders of arguments), and a wrong product is often a fast one.
+
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <sched.h>

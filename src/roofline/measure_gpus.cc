@@ -1,3 +1,9 @@
+// Driver and libraries of a GPU are opened by name at run time, so that one program runs with and without
+// them. All of it happens in a child process: a driver that hangs or crashes must not end `bakeoff machine`,
+// and a context that was made here would hold memory of the device during a race. The numbers of cudaDataType
+// and cublasComputeType_t are written out, as no header of CUDA is needed to build. The best of several
+// rounds counts, timed by the device's own events; 0 is a type that this device does not compute in.
+
 #include <fmt/format.h>
 
 #include <algorithm>

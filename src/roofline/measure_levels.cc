@@ -1,3 +1,10 @@
+// The bandwidth of each level of memory, by loops over arrays that fit into that level and not into the one
+// before. Half of a private cache is used, and a quarter of one that other tenants of the processor may fill.
+// With several CPUs each has its own part, so a shared cache may be too small to be told from the level
+// before; then there is no number, and the reason. Arrays lie in huge pages, as address translation is not
+// what is measured, and are first touched on the CPU that will use them. The best of several short windows
+// counts: a limit is what the machine can do, and neighbours only take from it.
+
 #include <fmt/format.h>
 #include <sys/mman.h>
 

@@ -1,3 +1,8 @@
+// The kernel's files are read several times a second, on kernels of any age and in containers that hide or
+// replace some of them. A field that is missing must not become a zero, which would be taken for a
+// measurement: every parser gives a value or an error with what it saw. A number has to fill its whole word,
+// be finite and not negative; fields that only newer kernels have are optional by name.
+
 #include "sample/counters.h"
 
 #include <fmt/format.h>

@@ -223,13 +223,4 @@ GpuSnapshot Nvml::take(unsigned index) const {
   return gpu;
 }
 
-Reading gpu_energy_between(const GpuSnapshot& before, const GpuSnapshot& after) {
-  for (const GpuSnapshot* snapshot : {&before, &after}) {
-    if (!snapshot->energy_j) return snapshot->energy_j;
-  }
-  const double used = *after.energy_j - *before.energy_j;
-  return used >= 0 ? Reading(used)
-                   : Reading::absent("the energy counter went backwards: the driver was loaded again");
-}
-
 }  // namespace bakeoff::sample

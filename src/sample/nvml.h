@@ -70,7 +70,4 @@ class Nvml {
   std::unique_ptr<Calls> calls_;
 };
 
-// Joules between two snapshots of one device; absent if either has none, or if the counter went backwards.
-Reading gpu_energy_between(const GpuSnapshot& before, const GpuSnapshot& after);
-
 }  // namespace bakeoff::sample

@@ -43,19 +43,6 @@ TEST_F(NvmlTest, TellsEveryDeviceInOurUnits) {
   EXPECT_EQ(*nvml->take()[0].processes, 900) << "more than there is room for";
 }
 
-TEST_F(NvmlTest, EnergyIsWhatWentByUnlessTheDriverWasLoadedAnew) {
-  const auto nvml = Nvml::load(kNew);
-  ASSERT_TRUE(nvml);
-  now("energy=5000");
-  const GpuSnapshot before = nvml->take()[0];
-  now("energy=12500");
-  const GpuSnapshot after = nvml->take()[0];
-  EXPECT_DOUBLE_EQ(*gpu_energy_between(before, after), 7.5);
-  EXPECT_THAT(gpu_energy_between(after, before).reason(), HasSubstr("went backwards"));
-  now("");
-  EXPECT_EQ(gpu_energy_between(before, nvml->take()[0]).reason(), "energy: Not Supported");
-}
-
 TEST_F(NvmlTest, ADeviceThatDisappearsHasItsReasonAndTheOtherItsNumbers) {
   now("power=1000");
   const auto nvml = Nvml::load(kNew);

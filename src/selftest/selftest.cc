@@ -1,3 +1,10 @@
+// A benchmark that finds what was planted, and nothing where nothing was planted, on the machine that it will
+// be used on. The slowdown is real work, an extra step of every fiftieth, twentieth or tenth, because a sleep
+// would leave the processor cool and its caches alone. The liar leaves out the barrier at the end of a burst;
+// an honest worker of the same framework runs beside it, as a check that accuses everybody would pass
+// otherwise. Everything goes through recipes and the code of `bakeoff run`: a path of its own would test
+// itself.
+
 #include "selftest/selftest.h"
 
 #include <fmt/format.h>

@@ -54,21 +54,4 @@ Result<MeanEstimate> mean_estimate(std::span<const double> values, double level)
                       student_interval(centre, standard_error, size.n_eff - 1, level)};
 }
 
-Result<MeanEstimate> batch_means_estimate(std::span<const double> values, double level, size_t batches) {
-  const size_t length = batches == 0 ? 0 : values.size() / batches;
-  if (batches < 2 || length < 2) {
-    return Error{fmt::format("{} steps do not fill {} batches of two", values.size(), batches)};
-  }
-  const std::span<const double> used = values.last(batches * length);
-  std::vector<double> means(batches);
-  for (size_t i = 0; i < batches; ++i) means[i] = mean(used.subspan(i * length, length));
-  const double centre = mean(used);
-  const double count = static_cast<double>(batches);
-  const double squared_error = variance(means) / count;
-  const double n_eff = squared_error > 0 ? variance(used) / squared_error : static_cast<double>(used.size());
-  const double standard_error = std::sqrt(squared_error);
-  return MeanEstimate{centre, standard_error, n_eff,
-                      student_interval(centre, standard_error, count - 1, level)};
-}
-
 }  // namespace bakeoff::stats

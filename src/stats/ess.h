@@ -42,10 +42,4 @@ struct MeanEstimate {
 // At phi = .8, n = 200 a nominal 95% covers 94%; the same formula with n for n_eff covers 48%.
 Result<MeanEstimate> mean_estimate(std::span<const double> values, double level = 0.95);
 
-// The same by non-overlapping batch means, without the AR(1) model: a cross-check. Values at the front that
-// do not fill a batch are left out. n_eff = variance / (variance of batch means / batch length). Error if
-// there are fewer than two values per batch.
-Result<MeanEstimate> batch_means_estimate(std::span<const double> values, double level = 0.95,
-                                          size_t batches = 10);
-
 }  // namespace bakeoff::stats

@@ -60,11 +60,6 @@ Ranks quantile_ranks(int64_t n, double p, double level) {
   return ranks;
 }
 
-int64_t least_for_upper_bound(double p, double level) {
-  // All n values lie below the quantile with probability p^n.
-  return static_cast<int64_t>(std::ceil(std::log((1 - level) / 2) / std::log(p) - 1e-9));
-}
-
 double effective_count(std::span<const double> series) {
   const double n = static_cast<double>(series.size());
   if (series.size() < 4) return n;

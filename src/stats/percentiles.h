@@ -35,9 +35,6 @@ struct Ranks {
 };
 Ranks quantile_ranks(int64_t n, double p, double level);
 
-// The smallest n for which quantile_ranks(n, p, level) has an upper end.
-int64_t least_for_upper_bound(double p, double level);
-
 // How many independent values a series that is correlated in time is worth: n / (1 + 2 x the sum of its
 // autocorrelations), between 1 and n; n for a constant series; 0 for an empty one.
 double effective_count(std::span<const double> series);

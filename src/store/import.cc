@@ -1,3 +1,9 @@
+// Imports runs from folders that may hold thousands, on disks that may be slow. Reading is most of the time
+// and is done by threads; writing is one transaction for many runs, as each costs a wait for the disk. A
+// batch is stored after two seconds even if it is not full, so that Ctrl-C or a crash loses little, and what
+// was stored before is skipped by its stamp the next time. A run that cannot be read is skipped with its
+// reason: whatever a reader throws, the import goes on.
+
 #include "store/import.h"
 
 #include <fmt/format.h>

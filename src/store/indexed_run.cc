@@ -1,3 +1,10 @@
+// What the index keeps of a run, and above all which results belong to one line of history. Two results do if
+// the same thing was measured on the same kind of machine: contender, settings, workload, training, machine
+// and what was measured are hashed to the line. Packages are not among them, as their change is what a
+// history is to show; with them the hash is the series. Whatever only shapes the race around a process (a
+// ceiling of noise, a pause to cool) is no part of either, or every change of it would cut a history in two.
+// Hashed parts have their lengths in front, so that no two lists of parts collide.
+
 #include "store/indexed_run.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// The index in a database that several machines share. libpq is opened at run time, so that the program needs
+// it only where such an address is given. Writers wait for each other by an advisory lock that ends with the
+// transaction: a writer that dies can leave no lock behind. Texts are sent as parameters and never pasted
+// into SQL; zero bytes, which PostgreSQL's texts cannot hold, are taken out. Messages show the address
+// without its password.
+
 #include <fmt/format.h>
 
 #include <cstdlib>

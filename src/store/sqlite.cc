@@ -1,3 +1,9 @@
+// The index in one file. All that it holds can be made again from the run directories, so a damaged file is
+// never repaired: it is moved aside. What SQLite reports by number is told with what to do about it, since
+// most of it is no fault of the program (a full disk, another writer, a folder that cannot be written).
+// Several processes index at once: writers wait for each other, for a limited time, and what was stored
+// before an error is kept.
+
 #include <fmt/format.h>
 #include <sqlite3.h>
 #include <unistd.h>

@@ -1,3 +1,9 @@
+// Trying every combination of settings would take days, so settings are raced alone first, against the
+// framework as the recipe states it; what gains is raced together, as gains rarely add up; and the best of
+// each framework meet in a last race. Each race gets a share of the time, and one that is not needed leaves
+// its share to the others. Where nothing distinguishes several winners, the one with the fewest changes is
+// named: a setting without a proven gain is a burden to its user.
+
 #include "tune/tune.h"
 
 #include <fmt/format.h>

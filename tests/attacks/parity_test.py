@@ -181,71 +181,53 @@ class Edits(unittest.TestCase):
                 self.assertNotEqual(support.replaced(source, *script.changes), source)
 
 
+class EachFramework:
+    def check(self, *frameworks: str) -> None:
+        raise NotImplementedError
+
+    def test_torch(self) -> None:
+        self.check("torch")
+
+    @support.full_tier
+    def test_jax(self) -> None:
+        self.check("jax")
+
+    @support.full_tier
+    def test_tensorflow(self) -> None:
+        self.check("tensorflow")
+
+    @support.full_tier
+    def test_keras(self) -> None:
+        self.check("keras-tensorflow", "keras-torch", "keras-jax")
+
+    @support.full_tier
+    def test_keras2(self) -> None:
+        self.check("keras2")
+
+    @support.full_tier
+    def test_libtorch(self) -> None:
+        self.check("libtorch")
+
+
 @support.full_tier
-class Wrong(Gate):
+class Wrong(EachFramework, Gate):
     def check(self, *frameworks: str) -> None:
         for said in self.said(WRONG, *frameworks):
             with self.subTest(said.script.name, framework=said.script.framework):
                 self.assertTrue(said.refused, said.text)
                 self.assertEqual(said.false_causes, [], said.text)
 
-    def test_torch(self) -> None:
-        self.check("torch")
-
-    @support.full_tier
-    def test_jax(self) -> None:
-        self.check("jax")
-
-    @support.full_tier
-    def test_tensorflow(self) -> None:
-        self.check("tensorflow")
-
-    @support.full_tier
-    def test_keras(self) -> None:
-        self.check("keras-tensorflow", "keras-torch", "keras-jax")
-
-    @support.full_tier
-    def test_keras2(self) -> None:
-        self.check("keras2")
-
     @support.full_tier
     def test_devices(self) -> None:
         self.check("jax-devices", "tensorflow-devices")
 
-    @support.full_tier
-    def test_libtorch(self) -> None:
-        self.check("libtorch")
-
 
 @support.full_tier
-class Right(Gate):
+class Right(EachFramework, Gate):
     def check(self, *frameworks: str) -> None:
         for said in self.said(RIGHT, *frameworks):
             with self.subTest(said.script.name, framework=said.script.framework):
                 self.assertTrue(said.passed, said.text)
-
-    def test_torch(self) -> None:
-        self.check("torch")
-
-    @support.full_tier
-    def test_jax(self) -> None:
-        self.check("jax")
-
-    @support.full_tier
-    def test_tensorflow(self) -> None:
-        self.check("tensorflow")
-
-    @support.full_tier
-    def test_keras(self) -> None:
-        self.check("keras-tensorflow", "keras-torch", "keras-jax")
-
-    @support.full_tier
-    def test_keras2(self) -> None:
-        self.check("keras2")
-
-    @support.full_tier
-    def test_libtorch(self) -> None:
-        self.check("libtorch")
 
 
 def show(framework: str, recipes: str = "", *names: str) -> None:

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import unittest
 import zipfile
@@ -98,13 +97,8 @@ class Action(unittest.TestCase):
         self.commit("train.py", "print(2)\n")
 
     def git(self, *words: str) -> str:
-        done = subprocess.run(
-            ["git", *words],
-            cwd=self.repo,
-            env=self.place.variables,
-            capture_output=True,
-            text=True,
-            check=True,
+        done = support.called(
+            ["git", *words], cwd=self.repo, env=self.place.variables, check=True
         )
         return done.stdout
 
@@ -139,7 +133,7 @@ class Action(unittest.TestCase):
             if number == 0 and done_before and "version" not in given:
                 values["steps.install.outputs.folder"] = done_before
                 continue
-            done = subprocess.run(
+            done = support.called(
                 ["bash", "--noprofile", "--norc", "-eo", "pipefail", file],
                 cwd=self.repo / filled(step.get("working-directory", ".")),
                 env={
@@ -147,9 +141,6 @@ class Action(unittest.TestCase):
                     **{k: filled(v) for k, v in step["env"].items()},
                     "GITHUB_OUTPUT": str(outputs),
                 },
-                capture_output=True,
-                text=True,
-                check=False,
             )
             code, printed = done.returncode, printed + done.stdout + done.stderr
             for line in outputs.read_text().splitlines():

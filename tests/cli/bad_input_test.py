@@ -329,8 +329,7 @@ class BadInput(unittest.TestCase):
             GOOD, ("samples = 200", 'kind = "file"\npath = "mine.safetensors"')
         )
         self.place.write("race.toml", text)
-        fine = self.place.run("emit", "race.toml", "--out", "fine")
-        self.assertEqual(fine.code, 0, fine.err)
+        self.place.ok("emit", "race.toml", "--out", "fine")
 
         self.refuse_data(safetensors(60, [3] * 59 + [10]), "'?y'?", "59", "10")
         self.refuse_data(safetensors(60, [-1] + [3] * 59), "'?y'?", "-1")
@@ -438,8 +437,7 @@ class BadInput(unittest.TestCase):
         self.place.write("race.toml", GOOD)
         run = self.place.run("run", "race.toml", "--out", "r")
         self.assertEqual(run.code, 1, "nothing to race with: " + run.err)
-        shown = self.place.run("report", "r")
-        self.assertEqual(shown.code, 0, shown.err)
+        self.place.ok("report", "r")
         for html in ("/proc/nowhere/r.html", "race.toml/r.html"):
             got = self.place.run("report", "r", "--html", html)
             self.assertEqual(got.code, 2, got.err)
@@ -453,13 +451,8 @@ class BadInput(unittest.TestCase):
         bare = {k: v for k, v in os.environ.items() if k not in gone}
 
         def ask(*arguments: str) -> subprocess.CompletedProcess[str]:
-            return subprocess.run(
-                [str(support.BAKEOFF), *arguments],
-                cwd=self.place.path,
-                env=bare,
-                capture_output=True,
-                text=True,
-                check=False,
+            return support.called(
+                [str(support.BAKEOFF), *arguments], cwd=self.place.path, env=bare
             )
 
         for command in (
@@ -473,12 +466,9 @@ class BadInput(unittest.TestCase):
         self.assertEqual(ask("recipe", "race.toml").returncode, 0)
 
     def test_a_record_that_cannot_be_kept_is_not_measured(self) -> None:
-        got = subprocess.run(
+        got = support.called(
             [str(support.BAKEOFF), "machine"],
             env={**self.place.variables, "BAKEOFF_HOME": "/proc/none"},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         self.assertEqual(got.returncode, 2, got.stderr)
         self.assertIn("/proc/none", got.stderr)
@@ -490,12 +480,9 @@ class BadInput(unittest.TestCase):
         self.place.run("run", "race.toml", "--out", "r")
         with (self.place.path / "r/trials.jsonl").open("wb") as file:
             file.truncate(3 << 30)  # sparse
-        got = subprocess.run(
+        got = support.called(
             [str(support.BAKEOFF), "report", "r"],
             cwd=self.place.path,
-            capture_output=True,
-            text=True,
-            check=False,
             preexec_fn=lambda: resource.setrlimit(
                 resource.RLIMIT_AS, (1 << 30, 1 << 30)
             ),
@@ -596,8 +583,7 @@ class BadInput(unittest.TestCase):
     def test_help_and_version(self) -> None:
         for command in COMMANDS:
             with self.subTest(" ".join(command)):
-                shown = self.place.run(*command, "--help")
-                self.assertEqual(shown.code, 0, shown.err)
+                shown = self.place.ok(*command, "--help")
                 self.assertRegex(
                     shown.out, rf"Example:\n  .*bakeoff {' '.join(command)}"
                 )
@@ -616,8 +602,7 @@ class BadInput(unittest.TestCase):
     def test_shipped_recipes_are_good(self) -> None:
         for recipe in sorted((support.ROOT / "recipes").glob("*.toml")):
             with self.subTest(recipe.name):
-                checked = self.place.run("recipe", recipe)
-                self.assertEqual(checked.code, 0, checked.err)
+                self.place.ok("recipe", recipe)
 
 
 if __name__ == "__main__":

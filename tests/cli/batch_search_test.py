@@ -53,10 +53,7 @@ class BatchSearch(unittest.TestCase):
     place: support.Place
 
     def setUp(self) -> None:
-        support.need("torch")
-        self.place = support.Place(["torch"], shared_proofs=True)
-        self.addCleanup(self.place.close)
-        self.place.write("mlp.ir", support.MLP)
+        self.place = support.place_for(self, "torch", shared_proofs=True)
 
     def run_search(self, section: str, contenders: list[str]) -> Any:
         recipe = self.place.write(

@@ -93,8 +93,7 @@ class Commits(Bisect):
         )  # would replace it
         self.assertEqual(got.code, 2)
         self.assertIn("--resume", got.err)
-        got = self.place.run("bisect", "--resume", "s", "--json", "out.json")
-        self.assertEqual(got.code, 0, got.out + got.err)
+        got = self.place.ok("bisect", "--resume", "s", "--json", "out.json")
         self.assertNotIn("good against bad", got.err)
         found = json.loads((self.place.path / "out.json").read_text())
         self.assertEqual(found["found"]["first"], 2)
@@ -117,8 +116,7 @@ class Commits(Bisect):
             process.communicate(timeout=support.HANGS)
             self.assertEqual(self.place.none_left(), {}, probe)
             self.assertEqual(self.git("status", "--porcelain", "--branch"), before)
-        got = self.place.run("bisect", "--resume", "s", "--json", "out.json")
-        self.assertEqual(got.code, 0, got.out + got.err)
+        self.place.ok("bisect", "--resume", "s", "--json", "out.json")
         found = json.loads((self.place.path / "out.json").read_text())
         self.assertEqual(found["found"]["first"], 2)
         self.assertEqual(len(self.git("worktree", "list").splitlines()), 1)
@@ -159,11 +157,10 @@ class Packages(Bisect):
             "train.py", "import slowpack\nfor _ in range(5):\n    slowpack.step()\n"
         )
         words = ("--python", str(python), *MARGIN, "train.py")
-        got = self.place.run(
+        got = self.place.ok(
             *("bisect", "--package", "slowpack==1.0,1.1,1.2,1.3,1.4"),
             *("--json", "out.json", *words),
         )
-        self.assertEqual(got.code, 0, got.out + got.err)
         found = json.loads((self.place.path / "out.json").read_text())
         self.assertEqual(found["found"]["first"], 3)
         self.assertEqual(found["versions"][3]["name"], "slowpack==1.3")

@@ -32,10 +32,7 @@ def recipe() -> str:
 
 class BusyHost(unittest.TestCase):
     def setUp(self) -> None:
-        support.need("onnxruntime")
-        self.place = support.Place(["onnxruntime"], shared_proofs=True)
-        self.addCleanup(self.place.close)
-        self.place.write("mlp.ir", support.MLP)
+        self.place = support.place_for(self, "onnxruntime", shared_proofs=True)
         neighbour = subprocess.Popen([sys.executable, "-c", "while True: pass"])
         self.addCleanup(neighbour.wait)
         self.addCleanup(neighbour.kill)

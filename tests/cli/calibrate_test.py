@@ -28,8 +28,7 @@ class Calibrate(unittest.TestCase):
     def test_a_short_one_writes_a_profile(self) -> None:
         # No environment exists here, so that the kernel is what is left.
         for minutes in ("0.25", "1", "5"):  # a slow machine needs more for two blocks
-            got = self.place.run("calibrate", "--quick", "--minutes", minutes)
-            self.assertEqual(got.code, 0, got.err)
+            got = self.place.ok("calibrate", "--quick", "--minutes", minutes)
             path = Path(got.out.strip().splitlines()[-1])
             self.assertEqual(path, self.place.path / "home" / "profile.json")
             profile = self.profile(path)

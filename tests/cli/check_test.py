@@ -107,13 +107,11 @@ class PlainScripts(Check):
                 self.assertGreater(added, 0, got.out)
                 self.assertLessEqual(added, MOST_LINES, got.out)
                 self.place.write(name, text)
-                got = self.place.run("check", name)
-                self.assertEqual(got.code, 0, got.out + got.err)
+                got = self.place.ok("check", name)
                 self.assertIn("is a contender", got.out)
         rows = [f'script = "{name}"' for name in scripts]
         self.place.write("race.toml", support.recipe(rows, optimizer=SGD))
-        got = self.place.run("parity", "race.toml")
-        self.assertEqual(got.code, 0, got.out + got.err)
+        got = self.place.ok("parity", "race.toml")
         self.assertEqual(got.out.count(": same\n"), 5, got.out)
 
     @support.full_tier
@@ -124,8 +122,7 @@ class PlainScripts(Check):
         rows = ['framework = "torch"', 'script = "mine.py"']
         self.place.set_interpreters({"torch": support.interpreter("torch")})
         self.place.write("race.toml", support.recipe(rows, optimizer=SGD))
-        got = self.place.run("run", "race.toml", "--out", "out", "--format", "json")
-        self.assertEqual(got.code, 0, got.out + got.err)
+        self.place.ok("run", "race.toml", "--out", "out", "--format", "json")
         log = "".join(
             path.read_text(errors="replace")
             for path in (self.place.path / "out").rglob("*.log")
@@ -216,8 +213,7 @@ class OtherShapes(Check):
         self.place.write(
             "race.toml", support.recipe(['script = "mine.py"'], optimizer=SGD)
         )
-        proof = self.place.run("parity", "race.toml")
-        self.assertEqual(proof.code, 0, proof.out + proof.err)
+        proof = self.place.ok("parity", "race.toml")
         self.assertIn(": same\n", proof.out)
         return got.out
 
@@ -365,8 +361,7 @@ class Findings(Check):
     def test_an_encoding_that_the_script_states(self) -> None:
         text = "# -*- coding: latin-1 -*-\n" + TORCH + "name = 'Zo\xeb'\n"
         (self.place.path / "mine.py").write_bytes(text.encode("latin-1"))
-        got = self.place.run("check", "mine.py")
-        self.assertEqual(got.code, 0, got.out + got.err)
+        self.place.ok("check", "mine.py")
 
     def test_bad_files(self) -> None:
         self.refused("import torch\ndef f(:\n", r"mine\.py:2: not valid Python")

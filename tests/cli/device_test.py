@@ -24,8 +24,7 @@ class Device(unittest.TestCase):
             budget="minutes = 30\nheats = 1\n",
         )
         recipe = place.write("cpu.toml", text)
-        outcome = place.run("run", recipe, "--out", "run", "--format", "json")
-        self.assertEqual(outcome.code, 0, outcome.err)
+        outcome = place.ok("run", recipe, "--out", "run", "--format", "json")
         rows = outcome.json()
         self.assertEqual(len(rows["ranked"]), 1, outcome.err)
         memory = rows["ranked"][0]["memory"]

@@ -156,8 +156,7 @@ class Devices(unittest.TestCase):
         return self.place.write("race.toml", support.recipe(contenders, **sections))
 
     def emitted(self, **sections: str) -> str:
-        done = self.place.run("emit", self.recipe([TORCH], **sections), "--out", "out")
-        self.assertEqual(done.code, 0, done.err)
+        self.place.ok("emit", self.recipe([TORCH], **sections), "--out", "out")
         (script,) = (self.place.path / "out").glob("train_torch*.py")
         return script.read_text()
 
@@ -182,8 +181,7 @@ class Devices(unittest.TestCase):
     def test_scripts_run_alone(self) -> None:
         """torchrun starts them; the losses are those of one device."""
         rows = ['framework = "torch"', TORCH, TORCH + ', parallel = "fsdp"']
-        done = self.place.run("emit", self.recipe(rows), "--out", "alone")
-        self.assertEqual(done.code, 0, done.err)
+        self.place.ok("emit", self.recipe(rows), "--out", "alone")
         python, folder = support.interpreter("torch"), self.place.path / "alone"
         torchrun = [
             "-m",
@@ -204,7 +202,7 @@ class Devices(unittest.TestCase):
                 "--steps",
                 "21",
             ]
-            ran = subprocess.run(words, capture_output=True, text=True, env=ALONE)
+            ran = support.called(words, env=ALONE)
             self.assertEqual(ran.returncode, 0, ran.stderr)
             told.append([float(x) for x in re.findall(r"loss (\S+)", ran.stdout)])
         self.assertEqual(len(told[0]), 3)
@@ -212,7 +210,7 @@ class Devices(unittest.TestCase):
             for mine, one in zip(losses, told[0], strict=True):
                 self.assertAlmostEqual(mine, one, delta=2e-5)
         plain = [python, folder / "train_torch_devices_2.py"]
-        ran = subprocess.run(plain, capture_output=True, text=True, env=ALONE)
+        ran = support.called(plain, env=ALONE)
         self.assertEqual(ran.returncode, 2)
         self.assertIn("torchrun --standalone --nproc-per-node 2 ", ran.stderr)
 

@@ -24,10 +24,7 @@ WORKER = "bakeoff_runner"
 @support.full_tier
 class Disturbed(unittest.TestCase):
     def setUp(self) -> None:
-        support.need("onnxruntime")
-        self.place = support.Place(["onnxruntime"], shared_proofs=True)
-        self.addCleanup(self.place.close)
-        self.place.write("mlp.ir", support.MLP)
+        self.place = support.place_for(self, "onnxruntime", shared_proofs=True)
         race = (
             "burst_seconds = 0.1\nbursts = 4\nthreads = 1\nmax_busy = 1\n"
             "confirm_heats = 0\nnoise_ceiling = 0\nstage_seconds = 10\n"
@@ -189,8 +186,7 @@ class Disturbed(unittest.TestCase):
             )
 
     def enough(self, *arguments: str) -> None:
-        got = self.place.run(*arguments, "--format", "json")
-        self.assertEqual(got.code, 0, got.err)
+        got = self.place.ok(*arguments, "--format", "json")
         self.assertEqual(got.json()["unranked"], [], got.err)
 
     def group_of_memory(self, limit: int) -> Path:
@@ -215,21 +211,17 @@ class Disturbed(unittest.TestCase):
         group = self.group_of_memory(700 << 20)
         text = support.recipe([ONE], top=support.PREDICTIONS, optimizer="")
         self.place.write("one.toml", text)
-        emitted = self.place.run("emit", "one.toml", "--out", "emitted")
-        self.assertEqual(emitted.code, 0, emitted.err)
+        self.place.ok("emit", "one.toml", "--out", "emitted")
         (source,) = (self.place.path / "emitted").glob("*.py")
         hoard = "hoard = [b'x' * (1 << 26) for _ in range(1 << 5)]"
         self.place.write("hog.py", in_step(9, hoard)(source.read_text()))
         text = (self.place.path / "race.toml").read_text()
         text = support.replaced(text, ("\n]", '\n  { script = "hog.py" },\n]'))
         self.place.write("race.toml", text)
-        outcome = subprocess.run(
+        outcome = support.called(
             [str(support.BAKEOFF), "run", "race.toml", "--out", "r"],
             cwd=self.place.path,
             env=self.place.variables,
-            capture_output=True,
-            text=True,
-            check=False,
             preexec_fn=lambda: (group / "cgroup.procs").write_text(str(os.getpid())),
         )
         self.assertIn(outcome.returncode, (0, 1), outcome.stderr)
@@ -273,13 +265,10 @@ class Disturbed(unittest.TestCase):
         own = self.place.path / "nobody"
         own.mkdir(exist_ok=True)
         os.chown(own, 65534, 65534)
-        return subprocess.run(
+        return support.called(
             [str(support.BAKEOFF), *arguments],
             cwd=self.place.path,
             env={**self.place.variables, "BAKEOFF_HOME": str(own / "home")},
-            capture_output=True,
-            text=True,
-            check=False,
             user=65534,
             group=65534,
             extra_groups=[],

@@ -257,15 +257,12 @@ class Frameworks(unittest.TestCase):
     def check(
         self, environment: str, framework: str, script: str, edits: list[Edit]
     ) -> None:
-        support.need(environment)
-        place = support.Place([environment], warm=True)
-        self.addCleanup(place.close)
+        place = support.place_for(self, environment, warm=True)
         place.write("cnn.ir", CNN)
         top = 'workload = "cnn.ir"\nbatch = 50\nalpha = 0.5\n'
         sections = {"top": top, "optimizer": RMSPROP}
         first = place.write("emitted.toml", support.recipe([framework], **sections))
-        emitted = place.run("emit", first, "--out", "emitted")
-        self.assertEqual(emitted.code, 0, emitted.err)
+        place.ok("emit", first, "--out", "emitted")
         source = (place.path / "emitted" / script).read_text()
         place.write("unchanged.py", source)
         for edit in edits:
@@ -273,8 +270,7 @@ class Frameworks(unittest.TestCase):
 
         with self.subTest("an unchanged copy"):
             text = support.recipe(['script = "unchanged.py"'], **sections)
-            passed = place.run("parity", place.write("unchanged.toml", text))
-            self.assertEqual(passed.code, 0, passed.out + passed.err)
+            passed = place.ok("parity", place.write("unchanged.toml", text))
             self.assertIn("unchanged.py: same\n", passed.out)
 
         contenders = [f'script = "{edit.name}.py"' for edit in edits]

@@ -8,7 +8,6 @@ python3 -m tests.cli.emitted_alone_test build/dev/bakeoff
 from __future__ import annotations
 
 import re
-import subprocess
 import unittest
 
 from tests.cli import support
@@ -65,15 +64,14 @@ class EmittedAlone(unittest.TestCase):
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
         text = support.recipe(CONTENDERS)
-        emitted = self.place.run(
+        emitted = self.place.ok(
             "emit", self.place.write("all.toml", text), "--out", "s"
         )
-        self.assertEqual(emitted.code, 0, emitted.err)
         self.assertEqual(emitted.out.split(), [f"s/{name}" for name in SCRIPTS])
 
     def losses(self, script: str) -> dict[int, float]:
         """Runs a script from another folder, as its user would; the losses printed."""
-        done = subprocess.run(
+        done = support.called(
             [
                 str(support.interpreter(SCRIPTS[script])),
                 str(self.place.path / "s" / script),
@@ -82,9 +80,6 @@ class EmittedAlone(unittest.TestCase):
             ],
             cwd="/",
             env={**self.place.variables, **QUIET},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         return {int(step): float(loss) for step, loss in LINE.findall(done.stdout)}
@@ -108,11 +103,10 @@ class EmittedAlone(unittest.TestCase):
         self.place.write("mlp.ir", AFTER_PRODUCTS)
         text = support.recipe(['framework = "keras", backend = "jax"'])
         path = self.place.write("keras.toml", text)
-        emitted = self.place.run("emit", path, "--out", "k")
-        self.assertEqual(emitted.code, 0, emitted.err)
+        emitted = self.place.ok("emit", path, "--out", "k")
         (name,) = emitted.out.split()
         build = f"import {name.removeprefix('k/').removesuffix('.py')} as script"
-        done = subprocess.run(
+        done = support.called(
             [
                 str(support.interpreter("jax")),
                 "-c",
@@ -120,9 +114,6 @@ class EmittedAlone(unittest.TestCase):
             ],
             cwd=self.place.path / "k",
             env={**self.place.variables, **QUIET},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         self.assertIn("(None, 5, 9)", done.stdout, done.stderr)
 

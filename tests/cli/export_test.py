@@ -48,14 +48,10 @@ class Export(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        support.need("torch")
-        cls.place = support.Place(["torch"], shared_proofs=True)
-        cls.addClassCleanup(cls.place.close)
+        cls.place = support.place_for(cls, "torch", shared_proofs=True)
         # No framework but torch is here, whatever the machine has.
-        cls.place.write("mlp.ir", support.MLP)
         cls.place.write("plain.toml", recipe('framework = "torch"'))
-        done = cls.place.run("emit", "plain.toml", "--out", "scripts")
-        assert done.code == 0, done.err
+        cls.place.ok("emit", "plain.toml", "--out", "scripts")
         text = (cls.place.path / "scripts" / "train_torch.py").read_text()
         cls.place.write(SCRIPT, text.replace("0.001", "0.002").replace("1e-3", "2e-3"))
         cls.place.write(
@@ -66,13 +62,11 @@ class Export(unittest.TestCase):
                 'framework = "jax"',
             ),
         )
-        done = cls.place.run("run", "all.toml", "--out", "run")
-        assert done.code == 0, done.err + done.out
+        cls.place.ok("run", "all.toml", "--out", "run")
         cls.shared = cls.place.path / "run"
 
     def export(self, tool: str, *more: str | Path, run: Path | None = None) -> str:
-        done = self.place.run("export", run or self.shared, "--to", tool, *more)
-        self.assertEqual(done.code, 0, done.err)
+        done = self.place.ok("export", run or self.shared, "--to", tool, *more)
         return done.out
 
     def copy(self, name: str) -> Path:
@@ -155,8 +149,7 @@ class Files(Export):
         (run / "parity.jsonl").write_bytes(
             (run / "parity.jsonl").read_bytes().splitlines(keepends=True)[0]
         )
-        done = self.place.run("export", run, "--to", "jsonl")
-        self.assertEqual(done.code, 0, done.err)
+        done = self.place.ok("export", run, "--to", "jsonl")
         self.assertIn("1 of 3 contenders have no proof yet", done.err)
         self.assertEqual(
             {json.loads(r)["heat"] for r in done.out.splitlines()}, {1, None}
@@ -164,8 +157,7 @@ class Files(Export):
         for file in ("trials.jsonl", "parity.jsonl"):
             (run / file).unlink()
         for tool in ("csv", "junit", "tensorboard", "jsonl"):
-            done = self.place.run("export", run, "--to", tool)
-            self.assertEqual(done.code, 0, done.err)
+            done = self.place.ok("export", run, "--to", tool)
             self.assertIn("no contender has been timed yet", done.err)
         self.assertEqual((run / "tensorboard").is_dir(), True)
 
@@ -232,21 +224,19 @@ class Readers(Export):
     @classmethod
     def setUpClass(cls) -> None:
         super().setUpClass()
-        made = subprocess.run(
+        made = support.called(
             [support.ROOT / "scripts/tool_environment", "exports", READERS],
-            cwd=support.ROOT, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            cwd=support.ROOT,
+            check=True,
+        )
         cls.python = Path(made.stdout.splitlines()[-1]) / "bin" / "python"
 
     def read(self, text: str, *arguments: str | Path) -> Any:
         """What a script of the reader's prints as its last line."""
-        done = subprocess.run(
+        done = support.called(
             [self.python, "-c", text, *map(str, arguments)],
             cwd=self.place.path,
             env={**os.environ, "HOME": str(self.place.path), "WANDB_MODE": "offline"},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout.splitlines()[-1])
@@ -300,12 +290,10 @@ class Readers(Export):
         names: dict[str, list[Any]] = {}
         for folder in folders:
             (file,) = folder.glob("run-*.wandb")
-            shown = subprocess.run(
+            shown = support.called(
                 [self.python.parent / "wandb", "leet", "inspect", "--json", file],
                 env={**os.environ, "HOME": str(self.place.path)},
                 stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
                 check=True,
             ).stdout
             kinds: dict[str, list[Any]] = {"run": [], "history": [], "exit": []}

@@ -225,8 +225,7 @@ class Predicting(unittest.TestCase):
         place = cls.place
         place.write("mlp.ir", support.MLP)
         one = place.write("one.toml", support.recipe(cls.bases, **cls.sections))
-        emitted = place.run("emit", one, "--out", "emitted")
-        assert emitted.code == 0, emitted.err
+        place.ok("emit", one, "--out", "emitted")
         cls.temporary = place.path / "tmp"
         cls.temporary.mkdir()
         place.variables["TMPDIR"] = str(cls.temporary)
@@ -323,8 +322,7 @@ class Predicting(unittest.TestCase):
 
     def test_text_and_markdown_tell_the_reasons(self) -> None:
         for form in ("text", "markdown"):
-            shown = self.place.run("report", RUN, "--format", form)
-            self.assertEqual(shown.code, 0, shown.err)
+            shown = self.place.ok("report", RUN, "--format", form)
             late = self.place.run("report", "late", "--format", form)
             for name in self.told:
                 out = late.out if name in self.hanging else shown.out

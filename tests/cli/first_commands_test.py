@@ -93,8 +93,7 @@ class FirstCommands(unittest.TestCase):
         for recipe in RECIPES:
             self.assertRegex(listed, rf"(?m)^{recipe.stem} +\S")
             for name in (recipe.stem, recipe.name, f"recipes/{recipe.name}"):
-                done = self.place.run("recipe", name)
-                self.assertEqual(done.code, 0, done.err)
+                done = self.place.ok("recipe", name)
                 self.assertIn(f"recipes/{recipe.name} inside this program", done.err)
         headings = re.findall(r"(?m)\A.*$|(?<=\n\n).*(?=\n\n)", listed)
         self.assertEqual(headings[0], "First steps")
@@ -186,13 +185,11 @@ class FirstCommands(unittest.TestCase):
     def test_a_script_runs_with_the_python_of_its_framework(self) -> None:
         support.need("torch")
         self.place.set_interpreters({"torch": support.interpreter("torch")})
-        emitted = self.place.run(
+        emitted = self.place.ok(
             "emit", "mlp_small", "--frameworks", "torch", "--out", "s"
         )
-        self.assertEqual(emitted.code, 0, emitted.err)
         self.assertIn("bakeoff exec s/train_torch.py", emitted.err)
-        ran = self.place.run("exec", "s/train_torch.py", "--steps", "2")
-        self.assertEqual(ran.code, 0, ran.err)
+        ran = self.place.ok("exec", "s/train_torch.py", "--steps", "2")
         self.assertRegex(ran.out, r"step +0 +loss \d")
         self.place.write(
             "mine.py",

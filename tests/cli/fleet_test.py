@@ -31,11 +31,8 @@ class FleetTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        support.need("onnxruntime")
-        cls.place = support.Place(["onnxruntime"], shared_proofs=True)
-        cls.addClassCleanup(cls.place.close)
+        cls.place = support.place_for(cls, "onnxruntime", shared_proofs=True)
         cls.place.variables["BAKEOFF_BRIEF"] = "1"  # looks more often
-        cls.place.write("mlp.ir", support.MLP)
         text = support.recipe(
             CONTENDERS,
             top=support.PREDICTIONS,
@@ -135,8 +132,7 @@ class BySlurm(FleetTest):
 
     def test_a_node_that_computes_something_else(self) -> None:
         """Its contender is sound where it is proven, and on the other node."""
-        done = self.place.run("emit", self.recipe, "--out", "emitted")
-        self.assertEqual(done.code, 0, done.err)
+        self.place.ok("emit", self.recipe, "--out", "emitted")
         source = (self.place.path / "emitted/predict_onnxruntime.py").read_text()
         answer = '    return session.run(["logits"], {"x": x})[0]\n'
         broken = '    scale = 1 + (os.environ.get("SLURMD_NODENAME") == "n2") / 50\n'
@@ -299,11 +295,9 @@ class InTheBackground(FleetTest):
         try:
             (block / "order.json").write_bytes(order)
             limited = 'ulimit -f 1; trap "" XFSZ; exec "$@"'
-            done = subprocess.run(
+            done = support.called(
                 attempt if mounted else ["bash", "-c", limited, "sh", *attempt],
                 env=self.place.variables,
-                capture_output=True,
-                text=True,
             )
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("No space left" if mounted else "File too large", done.stderr)
@@ -330,8 +324,7 @@ class InTheBackground(FleetTest):
         self.assertTrue(job["cancelled"])
         here = self.place.run("suite", "--resume", "s")
         self.assertIn("its heats are run by a fleet", here.err)
-        done = self.place.run("suite", "--resume", "s", "--engine", "local")
-        self.assertEqual(done.code, 0, done.err)
+        done = self.place.ok("suite", "--resume", "s", "--engine", "local")
         self.assertIn("goes on with the settings that it was begun with", done.err)
         self.assertEqual(self.settled(run), [1, 2, 3, 4])
         table = self.place.run("suite", "--report", "s", "--format", "json").json()
@@ -348,8 +341,7 @@ class InTheBackground(FleetTest):
         text = self.recipe.read_text().replace(', io_binding = ["false", "true"]', "")
         recipe = self.place.write("alone.toml", text)
         engine = ("--engine", "local", "--wave", "1", "--out-of-line", "9")
-        done = self.place.run("tune", recipe, "--minutes", "0.1", "--out", "t", *engine)
-        self.assertEqual(done.code, 0, done.err + done.out)
+        self.place.ok("tune", recipe, "--minutes", "0.1", "--out", "t", *engine)
         [alone] = (self.place.path / "t").glob("*_alone")
         for run in (alone, self.place.path / "t/best"):
             # As many as the minutes have time for, at least one.

@@ -55,12 +55,8 @@ class Gate(unittest.TestCase):
             self.place.variables.pop(name, None)
 
     def git(self, *words: str) -> str:
-        return subprocess.run(
-            ["git", "-C", str(self.repo), *words],
-            env=self.place.variables,
-            check=True,
-            capture_output=True,
-            text=True,
+        return support.called(
+            ["git", "-C", str(self.repo), *words], env=self.place.variables, check=True
         ).stdout
 
     def commit(self, text: str, message: str) -> None:
@@ -319,11 +315,10 @@ class Refs(Gate):
         process.communicate()
         self.assertEqual(self.place.none_left(), {})
         self.assertGreater(len(list(self.temporary.iterdir())), 0)
-        got = self.place.run(
+        self.place.ok(
             *("gate", "--repo", self.repo, "--base", "fast", "--head", "fast~0"),
             *(*MARGIN, "train.py"),
         )
-        self.assertEqual(got.code, 0, got.out + got.err)
         self.assertEqual(self.git("worktree", "list").count("\n"), 1)
         left = [x.name for x in self.temporary.iterdir()]
         self.assertEqual([x for x in left if "version" in x or "run" in x], [])
@@ -420,13 +415,10 @@ class Workflows(Gate):
         return yaml.safe_load(text)
 
     def play(self, lines: str, **variables: object) -> tuple[int, str]:
-        done = subprocess.run(
+        done = support.called(
             ["bash", "-e", "-c", lines],
             cwd=self.repo,
             env={**self.place.variables, **{k: str(v) for k, v in variables.items()}},
-            capture_output=True,
-            text=True,
-            check=False,
         )
         return done.returncode, done.stdout + done.stderr
 

@@ -13,10 +13,7 @@ from tests.cli import support
 
 class HeatsElsewhere(unittest.TestCase):
     def setUp(self) -> None:
-        support.need("onnxruntime")
-        self.place = support.Place(["onnxruntime"], shared_proofs=True)
-        self.addCleanup(self.place.close)
-        self.place.write("mlp.ir", support.MLP)
+        self.place = support.place_for(self, "onnxruntime", shared_proofs=True)
         text = support.recipe(
             ['framework = "onnxruntime"'],
             top=support.PREDICTIONS,
@@ -54,8 +51,7 @@ class HeatsElsewhere(unittest.TestCase):
 
     def test_an_order_of_another_run_is_refused(self) -> None:
         order = self.place.write("order.json", '{"members": [7], "number": 1}')
-        done = self.place.run("run", self.recipe, "--out", "r", "--budget", "2pairs")
-        self.assertEqual(done.code, 0, done.err)
+        self.place.ok("run", self.recipe, "--out", "r", "--budget", "2pairs")
         result = self.place.path / "result.json"
         empty = self.place.write("empty.json", '{"members": [], "number": 1}')
         for file, said in ((order, "has no contender number 7"), (empty, "no round")):

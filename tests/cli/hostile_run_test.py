@@ -80,12 +80,9 @@ class HostileRun(unittest.TestCase):
         self.lay_out(self.manifest, self.proofs, self.trials)
 
     def report(self) -> subprocess.CompletedProcess[str]:
-        got = subprocess.run(
+        got = support.called(
             [str(support.BAKEOFF), "report", "run", "--format", "json"],
             cwd=self.place.path,
-            capture_output=True,
-            text=True,
-            check=False,
             timeout=support.HANGS,
         )
         page = self.run_folder / "report.html"

@@ -9,7 +9,6 @@ import functools
 import json
 import re
 import shutil
-import subprocess
 import unittest
 from pathlib import Path
 from typing import Any
@@ -86,8 +85,7 @@ class Importing(unittest.TestCase):
         self.assertEqual(done.code, 0, done.err)
         self.assertIn("proven against the model in float64", done.out)
         self.assertEqual(self.files(), ["my.ir", "my.safetensors", "my.toml"])
-        checked = self.place.run("recipe", "my.toml")
-        self.assertEqual(checked.code, 0, checked.err)
+        self.place.ok("recipe", "my.toml")
         self.said = done.out
         return (self.place.path / "my.ir").read_text(encoding="utf-8")
 
@@ -102,8 +100,7 @@ class Proven(Importing):
         self.assertIn("loss = softmax_cross_entropy(fc, y) reduction=mean", text)
         self.assertNotIn("transpose", text)
         self.assertIn("the softmax of 'fc' is part of the loss", self.said)
-        emitted = self.place.run("emit", "my.toml", "--out", "scripts")
-        self.assertEqual(emitted.code, 0, emitted.err)
+        self.place.ok("emit", "my.toml", "--out", "scripts")
         script = (self.place.path / "scripts/train_keras_tensorflow.py").read_text(
             "utf-8"
         )
@@ -256,8 +253,7 @@ class Newcomer(Importing):
             "model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)])\n"
             "model.compile(loss='mse')\n",
         )
-        done = self.place.run("import", "model.py:model", "--out", "my.ir")
-        self.assertEqual(done.code, 0, done.err)
+        done = self.place.ok("import", "model.py:model", "--out", "my.ir")
         self.assertIn("proven against the model in float64", done.out)
 
     def test_what_is_missing(self) -> None:
@@ -307,12 +303,18 @@ class Exports(unittest.TestCase):
         asked["sequences"] = asked["MODEL"] = ([], "softmax_cross_entropy")
         listed = place.run("ops").out
         ops = [line.split()[0] for line in listed.splitlines() if line.strip()]
-        done = subprocess.run(
-            [str(support.interpreter("torch")), "-c", EXPORTS, str(file),
-             json.dumps(asked), json.dumps(ops)],
-            cwd=place.path, env={"PYTHONPATH": str(support.ROOT / "runners")},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = support.called(
+            [
+                str(support.interpreter("torch")),
+                "-c",
+                EXPORTS,
+                str(file),
+                json.dumps(asked),
+                json.dumps(ops),
+            ],
+            cwd=place.path,
+            env={"PYTHONPATH": str(support.ROOT / "runners")},
+        )
         if done.returncode:
             raise AssertionError(done.stderr)
         cls.answers = json.loads((place.path / "answers.json").read_text("utf-8"))
@@ -513,10 +515,17 @@ class Applications(Importing):
 class Documentation(unittest.TestCase):
     def test_its_tables_are_made_by_the_command(self) -> None:
         support.need("torch")
-        made = subprocess.run(
-            [str(support.interpreter("torch")), "-m", "bakeoff_import", "--table", "keras"],
-            cwd=support.ROOT / "runners", capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
+        made = support.called(
+            [
+                str(support.interpreter("torch")),
+                "-m",
+                "bakeoff_import",
+                "--table",
+                "keras",
+            ],
+            cwd=support.ROOT / "runners",
+            check=True,
+        ).stdout
         self.assertIn("| `Dense` | `linear` |", made)
         document = (support.ROOT / "docs" / "import.md").read_text(encoding="utf-8")
         self.assertIn(made, document, "make the tables of docs/import.md again")

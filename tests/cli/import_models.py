@@ -13,6 +13,14 @@ from torch import nn
 from torch.nn.utils import rnn
 
 
+class OneLayer(nn.Module):
+    """What many of the traps stand around."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+
 class Residual(nn.Module):
     """In-place ops, a sum into a value that is used again, a projection."""
 
@@ -831,12 +839,8 @@ def experts_by_rows() -> nn.Module:
     return Experts("rows")
 
 
-class Strided(nn.Module):
+class Strided(OneLayer):
     """Windows that overlap, seen in place; an expand that is reshaped and added."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = self.fc(x).contiguous()
@@ -857,12 +861,8 @@ class Wrapped(nn.Module):
         return self.inner(*args, **kwargs)
 
 
-class MakesItsMask(nn.Module):
+class MakesItsMask(OneLayer):
     """In calls alone."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
 
     def forward(
         self, x: torch.Tensor, mask: torch.Tensor | None = None
@@ -872,12 +872,8 @@ class MakesItsMask(nn.Module):
         return self.fc(x) * mask.unsqueeze(1)  # type: ignore[union-attr]
 
 
-class LooksForNegatives(nn.Module):
+class LooksForNegatives(OneLayer):
     """A branch on a mask that selects no rows."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         below = x[:, 0] < 0
@@ -886,12 +882,8 @@ class LooksForNegatives(nn.Module):
         return self.fc(x)
 
 
-class SelectsToMix(nn.Module):
+class SelectsToMix(OneLayer):
     """What stands between selecting rows and putting them back mixes them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         mask, made = x[:, 0] < 0, torch.zeros_like(x)
@@ -904,11 +896,7 @@ class GivesSelected(SelectsToMix):
         return self.fc(x[x[:, 0] < 0])
 
 
-class CannotTrain(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class CannotTrain(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = torch.sigmoid(self.fc(x))
         y = x * 2
@@ -916,20 +904,12 @@ class CannotTrain(nn.Module):
         return x + y
 
 
-class Roots(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class Roots(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return torch.sqrt(self.fc(x))
 
 
-class Branches(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class Branches(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.fc(x)
         if self.training:
@@ -937,20 +917,12 @@ class Branches(nn.Module):
         return torch.relu(x)
 
 
-class AlwaysDrops(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class AlwaysDrops(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.dropout(self.fc(x), 0.3)  # ALWAYS DROPS
 
 
-class Looks(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class Looks(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.fc(x)
         if x.sum() > 0:  # DATA BRANCH
@@ -958,11 +930,7 @@ class Looks(nn.Module):
         return x
 
 
-class FixedBatch(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class FixedBatch(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.fc(x.view(8, 4))  # FIXED BATCH
 
@@ -977,31 +945,19 @@ class Twice(torch.autograd.Function):
         return 3 * grad  # not the gradient of what forward computes
 
 
-class OwnBackward(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class OwnBackward(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return Twice.apply(self.fc(x))  # OWN BACKWARD
 
 
-class StopsGradients(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class StopsGradients(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y = self.fc(x)
         return torch.relu(y) + y.detach()  # DETACH
 
 
-class Unsupported(nn.Module):
+class Unsupported(OneLayer):
     """Two ops without a counterpart: both must be named."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.fc(x)
@@ -1009,20 +965,12 @@ class Unsupported(nn.Module):
         return x + torch.mode(x, dim=1, keepdim=True).values  # MODE
 
 
-class OwnLoss(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class OwnLoss(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.fc.weight.square().sum()
 
 
-class MixesRows(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class MixesRows(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.fc(x)
         return x - x.mean(0, keepdim=True)  # OVER THE BATCH
@@ -1427,21 +1375,13 @@ class Places(nn.Module):
         return torch.stack(frames, 1)
 
 
-class GrowsBeyond20(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class GrowsBeyond20(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.fc(x) * 2 if x.shape[0] > 20 else self.fc(x)  # BATCH BRANCH
 
 
-class GrowsBeyond128(nn.Module):
+class GrowsBeyond128(OneLayer):
     """The first branch changes nothing, the second one does."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.shape[0] >= 64:
@@ -1449,11 +1389,7 @@ class GrowsBeyond128(nn.Module):
         return self.fc(x) * 2 if x.shape[0] > 128 else self.fc(x)
 
 
-class GrowsBeyond1000(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class GrowsBeyond1000(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if x.shape[0] < 6:  # on both sides of the batch of the example
             x = x.contiguous()
@@ -1653,21 +1589,13 @@ class Bounded(torch.autograd.Function):
         return grad * (s + x * s * (1 - s))
 
 
-class SameBackward(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class SameBackward(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return Bounded.apply(self.fc(x))
 
 
-class TossesCoins(nn.Module):
+class TossesCoins(OneLayer):
     """A layer that Python's own random numbers leave out."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         if self.training and random.random() < 1e-9:
@@ -1754,11 +1682,7 @@ class SetsWeights(nn.Module):
         return x * self.scale
 
 
-class BoundsWeights(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-
+class BoundsWeights(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             self.fc.weight.clamp_(-2, 2)  # BOUNDS

@@ -11,7 +11,6 @@ import re
 import shutil
 import signal
 import struct
-import subprocess
 import unittest
 from pathlib import Path
 from typing import Any, ClassVar
@@ -85,13 +84,11 @@ class Proving(Importing):
         self.assertEqual(done.code, 0, done.err)
         self.assertIn("proven against the model in float64", done.out)
         self.assertEqual(self.files(), ["my.ir", "my.safetensors", "my.toml"])
-        checked = self.place.run("recipe", "my.toml")
-        self.assertEqual(checked.code, 0, checked.err)
+        self.place.ok("recipe", "my.toml")
         return (self.place.path / "my.ir").read_text(encoding="utf-8")
 
     def emitted(self, name: str) -> str:
-        done = self.place.run("emit", "my.toml", "--out", "s")
-        self.assertEqual(done.code, 0, done.err)
+        self.place.ok("emit", "my.toml", "--out", "s")
         return (self.place.path / "s" / name).read_text(encoding="utf-8")
 
 
@@ -126,8 +123,7 @@ class Proven(Proving):
     @support.full_tier
     def test_a_count_takes_no_memory_and_writes_nothing(self) -> None:
         words = ("import", f"{MODELS.name}:Huge", "--input", "i32[8,5]")
-        done = self.place.run(*words, "--loss", "mse", "--count")
-        self.assertEqual(done.code, 0, done.err)
+        done = self.place.ok(*words, "--loss", "mse", "--count")
         # A tied table, and four LSTMs with two matrices and two biases.
         count = 2**30 + 4 * (2 * 2**30 + 2 * 2**16)
         self.assertIn(f"{count} are trained, 0 frozen, 0 left out", done.out)
@@ -176,8 +172,7 @@ class Proven(Proving):
         self.assertIn("layers.λ.bias", found)
         for name in names:
             self.assertIn(f"={name}[", text)
-        emitted = self.place.run("emit", "my.toml", "--out", "s")
-        self.assertEqual(emitted.code, 0, emitted.err)
+        self.place.ok("emit", "my.toml", "--out", "s")
         for script in (self.place.path / "s").glob("*.py"):
             compile(script.read_text(encoding="utf-8"), str(script), "exec")
 
@@ -340,8 +335,7 @@ class Proven(Proving):
     def test_weights_arrive_in_training(self) -> None:
         self.proves("Tied", "f32[8,6]")
         kept = (self.place.path / "my.safetensors").read_bytes()
-        emitted = self.place.run("emit", "my.toml", "--out", "s")
-        self.assertEqual(emitted.code, 0, emitted.err)
+        self.place.ok("emit", "my.toml", "--out", "s")
         given = header(self.place.path / "my.safetensors")
         written = header(self.place.path / "s" / "weights.safetensors")
         base = 8 + struct.unpack("<Q", kept[:8])[0]
@@ -887,10 +881,11 @@ class WrongMappings(Importing):
 class Documentation(unittest.TestCase):
     def test_its_table_is_made_by_the_command(self) -> None:
         support.need("torch")
-        made = subprocess.run(
+        made = support.called(
             [str(support.interpreter("torch")), "-m", "bakeoff_import", "--table"],
-            cwd=support.ROOT / "runners", capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
+            cwd=support.ROOT / "runners",
+            check=True,
+        ).stdout
         self.assertIn("| `conv1d`, `conv2d`, `conv3d` |", made)
         document = (support.ROOT / "docs" / "import.md").read_text(encoding="utf-8")
         self.assertTrue(

@@ -62,9 +62,7 @@ def records(path: Path) -> list[Any]:
 
 class Interrupted(unittest.TestCase):
     def setUp(self) -> None:
-        support.need("jax", "onnxruntime")
-        self.place = support.Place(["jax", "onnxruntime"])
-        self.addCleanup(self.place.close)
+        self.place = support.place_for(self, "jax", "onnxruntime")
         self.temporary = self.place.path / "tmp"
         self.temporary.mkdir()
         self.place.variables["TMPDIR"] = str(self.temporary)
@@ -153,8 +151,7 @@ class Interrupted(unittest.TestCase):
 
         for budget in ("8s", "1m", "10m"):  # a slow machine needs more for a heat
             words = ("--budget", budget, "--format", "json")
-            more = self.place.run("run", "--resume", "open", *words)
-            self.assertEqual(more.code, 0, more.err)
+            more = self.place.ok("run", "--resume", "open", *words)
             self.assertIn("of the budget left", more.err)
             summary = more.json()
             if summary["heats"] > 2:
@@ -183,8 +180,7 @@ class Interrupted(unittest.TestCase):
         self.assertEqual(list(self.temporary.iterdir()), [])
 
     def resumed(self) -> Any:
-        done = self.place.run("run", "--resume", "run", "--format", "json")
-        self.assertEqual(done.code, 0, done.err + done.out)
+        done = self.place.ok("run", "--resume", "run", "--format", "json")
         self.assertEqual(self.place.none_left(), {})
         summary = done.json()
         self.assertEqual(len(summary["ranked"]), 2, done.out)
@@ -200,11 +196,9 @@ class Interrupted(unittest.TestCase):
         self.recipe.unlink()
         (self.place.path / "mlp.ir").unlink()
         (self.place.path / "home" / "config.toml").unlink()
-        again = self.place.run("report", moved, "--format", "json")
-        self.assertEqual(again.code, 0, again.err)
+        again = self.place.ok("report", moved, "--format", "json")
         self.assertEqual(again.json(), printed)
-        markdown = self.place.run("report", moved, "--format", "markdown")
-        self.assertEqual(markdown.code, 0, markdown.err)
+        markdown = self.place.ok("report", moved, "--format", "markdown")
         self.assertRegex(markdown.out, r"(?m)^\|.*JAX.*\|")
         table = self.place.run("report", moved, "--format", "csv", "--html", "r.html")
         rows = list(csv.DictReader(io.StringIO(table.out)))
@@ -261,8 +255,7 @@ class AtAnyMoment(unittest.TestCase):
             self.assertEqual(place.none_left(), {})
             if (place.path / "run" / "run.json").exists():
                 arguments = ("--resume", "run")
-        done = place.run("run", "--resume", "run", "--format", "json")
-        self.assertEqual(done.code, 0, done.err)
+        done = place.ok("run", "--resume", "run", "--format", "json")
         self.assertEqual(done.json()["unranked"], [], f"seed {seed}")
         self.assertEqual(len(done.json()["ranked"]), 2)
 

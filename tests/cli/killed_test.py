@@ -26,9 +26,9 @@ SUITE = 'name = "two"\nrecipes = ["race.toml", "race.toml"]\n'
 @support.full_tier
 class Killed(unittest.TestCase):
     def setUp(self) -> None:
-        support.need("torch", "onnxruntime", "jax")
-        self.place = support.Place(["torch", "onnxruntime", "jax"], shared_proofs=True)
-        self.addCleanup(self.place.close)
+        self.place = support.place_for(
+            self, "torch", "onnxruntime", "jax", shared_proofs=True
+        )
         self.temporary = self.place.path / "temporary"
         self.temporary.mkdir()
         self.place.variables["TMPDIR"] = str(self.temporary)

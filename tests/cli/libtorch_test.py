@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import unittest
 from typing import ClassVar
 
@@ -30,10 +29,7 @@ class Libtorch(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        support.need("torch")
-        cls.place = support.Place(["torch"], shared_programs=True)
-        cls.addClassCleanup(cls.place.close)
-        cls.place.write("mlp.ir", support.MLP)
+        cls.place = support.place_for(cls, "torch", shared_programs=True)
 
     @support.full_tier
     def test_half_precision_is_that_of_torch(self) -> None:
@@ -53,8 +49,7 @@ class Libtorch(unittest.TestCase):
                 schedule='kind = "linear"\nwarmup_steps = 2\nsteps = 9\n',
             ),
         )
-        proven = self.place.run("parity", recipe)
-        self.assertEqual(proven.code, 0, proven.out + proven.err)
+        proven = self.place.ok("parity", recipe)
         rows = {
             (row["framework"], row["precision"]): float(row["gradients"])
             for row in AWAY.finditer(proven.out)
@@ -79,8 +74,7 @@ class Libtorch(unittest.TestCase):
             "confirm_heats = 0\n",
         )
         recipe = self.place.write("cnn.toml", text)
-        raced = self.place.run("run", recipe, "--out", "cnn", "--format", "json")
-        self.assertEqual(raced.code, 0, raced.err)
+        raced = self.place.ok("run", recipe, "--out", "cnn", "--format", "json")
         result = raced.json()
         rows = {row["contender"]["id"]: row for row in result["ranked"]}
         self.assertEqual(result["unranked"], [])
@@ -102,21 +96,14 @@ class Libtorch(unittest.TestCase):
     @support.full_tier
     def test_the_program_runs_alone_as_torch_does(self) -> None:
         recipe = self.place.write("mlp.toml", support.recipe(BOTH))
-        emitted = self.place.run("emit", recipe, "--out", "alone")
-        self.assertEqual(emitted.code, 0, emitted.err)
+        emitted = self.place.ok("emit", recipe, "--out", "alone")
         self.assertEqual(
             emitted.out.split(), ["alone/train_torch.py", "alone/train_libtorch.cc"]
         )
         folder = self.place.path / "alone"
         python = support.interpreter("torch")
-        prefix = subprocess.run(
-            [
-                python,
-                "-c",
-                "import torch; print(torch.utils.cmake_prefix_path)",
-            ],
-            capture_output=True,
-            text=True,
+        prefix = support.called(
+            [python, "-c", "import torch; print(torch.utils.cmake_prefix_path)"],
             check=True,
         ).stdout.strip()
         variables = {**os.environ, "CCACHE_BASEDIR": str(folder)}
@@ -126,14 +113,7 @@ class Libtorch(unittest.TestCase):
             ["cmake", "-S", ".", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}"],
             ["cmake", "--build", "build"],
         ):
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env=variables,
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            done = support.called(command, cwd=folder, env=variables)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         program = support.losses(
             ["build/train_libtorch", "data.safetensors", "weights.safetensors", "21"],

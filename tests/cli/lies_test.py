@@ -214,8 +214,7 @@ def train_step(model, optimizer, x, y):
 
 def emitted(place: support.Place, recipe: str) -> str:
     """The emitted script, its own step renamed."""
-    done = place.run("emit", place.write("only.toml", recipe), "--out", "emitted")
-    assert done.code == 0, done.err
+    place.ok("emit", place.write("only.toml", recipe), "--out", "emitted")
     (script,) = (place.path / "emitted").glob("*.py")
     body, separator, _ = script.read_text().partition('if __name__ == "__main__":')
     assert separator
@@ -264,8 +263,7 @@ class Predicting(unittest.TestCase):
         contenders = [honest, *(f'script = "{name}.py"' for name in cls.lies)]
         text = support.recipe(contenders, **{**cls.sections, **sections})
         recipe = place.write("race.toml", text)
-        outcome = place.run("run", recipe, "--out", "run", "--format", "json")
-        assert outcome.code == 0, outcome.err + outcome.out
+        outcome = place.ok("run", recipe, "--out", "run", "--format", "json")
         cls.rows = outcome.json()
 
     def test_every_lie_is_told(self) -> None:
@@ -320,9 +318,7 @@ class ByHeart(unittest.TestCase):
     """The machine's limits are planted: a record of an undisturbed measurement."""
 
     def setUp(self) -> None:
-        support.need("torch")
-        self.place = support.Place(["torch"])
-        self.addCleanup(self.place.close)
+        self.place = support.place_for(self, "torch")
         wide = support.MLP.replace("[32", "[8192").replace("[10,32]", "[10,8192]")
         self.place.write("mlp.ir", wide)
 
@@ -333,8 +329,7 @@ class ByHeart(unittest.TestCase):
             race="burst_seconds = 0.1\nbursts = 3\nthreads = 1\nparity_steps = 10\nmax_busy = 1\n",
         )
         recipe = self.place.write(f"{out}.toml", text)
-        done = self.place.run("run", recipe, "--out", out, "--format", "json")
-        self.assertEqual(done.code, 0, done.err + done.out)
+        done = self.place.ok("run", recipe, "--out", out, "--format", "json")
         return done.json()
 
     def plant(self, peak: float) -> None:
@@ -393,10 +388,7 @@ train_step = true_step
 @support.full_tier
 class TooLong(unittest.TestCase):
     def test_does_no_harm_but_to_the_liar(self) -> None:
-        support.need("torch")
-        place = support.Place(["torch"])
-        self.addCleanup(place.close)
-        place.write("mlp.ir", support.MLP)
+        place = support.place_for(self, "torch")
         only = support.recipe(['framework = "torch"'])
         place.write("too_long.py", emitted(place, only) + TOO_LONG)
         text = support.recipe(
@@ -405,8 +397,7 @@ class TooLong(unittest.TestCase):
             race="burst_seconds = 0.15\nbursts = 3\nthreads = 1\nparity_steps = 3\nmax_busy = 1\n",
         )
         recipe = place.write("race.toml", text)
-        done = place.run("run", recipe, "--out", "run", "--format", "json")
-        self.assertEqual(done.code, 0, done.err + done.out)
+        done = place.ok("run", recipe, "--out", "run", "--format", "json")
         report = done.json()
         ranked = [row["contender"]["id"] for row in report["ranked"]]
         self.assertEqual(ranked, ["torch"])
@@ -454,9 +445,7 @@ REQUEST_LIES = {
 @support.full_tier
 class LiesAboutRequests(unittest.TestCase):
     def test_none_has_a_percentile(self) -> None:
-        support.need("torch")
-        place = support.Place(["torch"])
-        self.addCleanup(place.close)
+        place = support.place_for(self, "torch")
         wide = support.MLP.replace("[32", "[8192").replace("[10,32]", "[10,8192]")
         place.write("mlp.ir", wide)
         top = 'scenario = "predict"\nworkload = "mlp.ir"\nbatch = 200\n'
@@ -466,8 +455,7 @@ class LiesAboutRequests(unittest.TestCase):
             "processes = 1\npercentiles = [50, 90]\n",
         }
         only = support.recipe(['framework = "torch"'], **parts)
-        done = place.run("emit", place.write("only.toml", only), "--out", "emitted")
-        self.assertEqual(done.code, 0, done.err)
+        done = place.ok("emit", place.write("only.toml", only), "--out", "emitted")
         (file,) = (place.path / "emitted").glob("*_torch.py")
         source = file.read_text().partition('if __name__ == "__main__":')[0]
         for name, (lie, _) in REQUEST_LIES.items():
@@ -477,8 +465,7 @@ class LiesAboutRequests(unittest.TestCase):
         ]
         text = support.recipe(contenders, **parts)
         recipe = place.write("race.toml", text)
-        done = place.run("run", recipe, "--out", "run", "--format", "json")
-        self.assertEqual(done.code, 0, done.err + done.out)
+        done = place.ok("run", recipe, "--out", "run", "--format", "json")
         rows = done.json()["latency"]["rows"]
         for name, (_, rule) in REQUEST_LIES.items():
             with self.subTest(name):

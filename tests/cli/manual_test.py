@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 import unittest
 
 from tests.cli import support
@@ -18,8 +17,7 @@ class Manual(unittest.TestCase):
         self.commands = re.findall(r"^  ([a-z-]+) ", listed, re.MULTILINE)
 
     def out(self, *words: str) -> str:
-        done = self.place.run(*words)
-        self.assertEqual(done.code, 0, done.err)
+        done = self.place.ok(*words)
         return done.out
 
     def words(self, *given: str) -> list[str]:
@@ -59,7 +57,7 @@ class Manual(unittest.TestCase):
 
         def complete(words: str) -> list[str]:
             text = f"{script}\n{ask.format(words)}"
-            done = subprocess.run([bash, "-c", text], capture_output=True, text=True)
+            done = support.called([bash, "-c", text])
             self.assertEqual(done.returncode, 0, done.stderr)
             return done.stdout.split()
 

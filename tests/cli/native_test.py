@@ -96,10 +96,7 @@ class Native(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        support.need("torch")
-        cls.place = support.Place(["torch"], shared_programs=True)
-        cls.addClassCleanup(cls.place.close)
-        cls.place.write("mlp.ir", support.MLP)
+        cls.place = support.place_for(cls, "torch", shared_programs=True)
 
     def test_it_is_proven_and_raced_beside_torch(self) -> None:
         text = support.recipe(
@@ -109,8 +106,7 @@ class Native(unittest.TestCase):
             "max_busy = 1\nconfirm_heats = 0\n",
         )
         recipe = self.place.write("race.toml", text)
-        raced = self.place.run("run", recipe, "--out", "race", "--format", "json")
-        self.assertEqual(raced.code, 0, raced.err)
+        raced = self.place.ok("run", recipe, "--out", "race", "--format", "json")
         result = raced.json()
         rows = {row["contender"]["id"]: row for row in result["ranked"]}
         self.assertEqual(sorted(rows), ["native", "torch"], result["unranked"])
@@ -124,8 +120,7 @@ class Native(unittest.TestCase):
         self.place.write("shared.ir", SHARED)
         top = 'workload = "shared.ir"\nbatch = 50\n'
         recipe = self.place.write("alone.toml", support.recipe(BOTH, top=top))
-        emitted = self.place.run("emit", recipe, "--out", "alone")
-        self.assertEqual(emitted.code, 0, emitted.err)
+        self.place.ok("emit", recipe, "--out", "alone")
         folder = self.place.path / "alone"
         self.built(folder, "-std=c++20", "-pthread", "train_native.cc", "-o", "native")
         command = ["./native", "--steps", "21", "--out", "trained.safetensors"]
@@ -159,16 +154,13 @@ class Native(unittest.TestCase):
     def built(self, folder: Path, *arguments: str) -> None:
         compiler = os.environ.get("CXX") or shutil.which("g++") or "c++"
         command = [compiler, *STRICT, *arguments]
-        built = subprocess.run(
-            command, cwd=folder, capture_output=True, text=True, check=False
-        )
+        built = support.called(command, cwd=folder)
         self.assertEqual(built.returncode, 0, built.stderr)
 
     def test_predictions_alone_and_inside_another_program(self) -> None:
         """Those of torch's script; from npy as from safetensors; through C as through files."""
         text = support.recipe(BOTH, top=support.PREDICTIONS, optimizer="")
-        done = self.place.run("emit", self.place.write("p.toml", text), "--out", "p")
-        self.assertEqual(done.code, 0, done.err)
+        self.place.ok("emit", self.place.write("p.toml", text), "--out", "p")
         folder = self.place.path / "p"
         self.built(folder, "-std=c++20", "predict_native.cc", "-o", "predict")
         ran = subprocess.run(
@@ -184,18 +176,11 @@ class Native(unittest.TestCase):
         self.built(folder, *library)
         self.built(folder, "-x", "c", "-std=c11", "-c", "caller.c")
         self.built(folder, "caller.o", "predict_native.o", "-o", "caller")
-        checked = subprocess.run(
-            [support.interpreter("torch"), "-c", CHECK],
-            cwd=folder, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        self.assertEqual(checked.returncode, 0, checked.stderr)
-        refused = subprocess.run(
-            ["./caller", "none"],
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
+        checked = support.called(
+            [support.interpreter("torch"), "-c", CHECK], cwd=folder
         )
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+        refused = support.called(["./caller", "none"], cwd=folder)
         self.assertEqual(refused.returncode, 2)
         self.assertIn("cannot read 'none'", refused.stderr)
 
@@ -221,14 +206,10 @@ class Native(unittest.TestCase):
 
     def test_bad_files_and_arguments_are_refused_with_their_remedy(self) -> None:
         text = support.recipe(BOTH[1:])
-        done = self.place.run("emit", self.place.write("b.toml", text), "--out", "b")
-        self.assertEqual(done.code, 0, done.err)
+        self.place.ok("emit", self.place.write("b.toml", text), "--out", "b")
         folder = self.place.path / "b"
         self.built(folder, "-std=c++20", "train_native.cc", "-o", "native")
-        spoilt = subprocess.run(
-            [support.interpreter("torch"), "-c", SPOIL],
-            cwd=folder, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        spoilt = support.called([support.interpreter("torch"), "-c", SPOIL], cwd=folder)
         self.assertEqual(spoilt.returncode, 0, spoilt.stderr)
         for arguments, told in (
             ("--data none", "cannot read 'none': No such file or directory"),
@@ -253,25 +234,20 @@ class Native(unittest.TestCase):
             ("--steps 1 --out none/there", "cannot write 'none/there'"),
         ):  # fmt: skip
             with self.subTest(arguments):
-                ran = subprocess.run(
-                    ["./native", *arguments.split()],
-                    cwd=folder, capture_output=True, text=True, check=False,
-                )  # fmt: skip
+                ran = support.called(["./native", *arguments.split()], cwd=folder)
                 self.assertEqual(ran.returncode, 2, ran.stderr)
                 self.assertIn(told, ran.stderr.splitlines()[0])
                 self.assertRegex(ran.stderr.splitlines()[1], r"^  \w")
-        told = subprocess.run(
-            ["./native", "--tuned", "--threads", "1"],
-            cwd=folder, capture_output=True, text=True, check=True,
-        ).stdout  # fmt: skip
+        told = support.called(
+            ["./native", "--tuned", "--threads", "1"], cwd=folder, check=True
+        ).stdout
         self.assertIn("constexpr int64_t kThreads = 1;", told.splitlines())
         self.assertRegex(
             told, r"kTileRowsOfTwoVectors = \d+;\nconstexpr int64_t kBlockRows"
         )
-        arrays = subprocess.run(
-            ["./native", "--steps", "1", "--data", "arrays"],
-            cwd=folder, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        arrays = support.called(
+            ["./native", "--steps", "1", "--data", "arrays"], cwd=folder
+        )
         self.assertEqual(arrays.returncode, 0, arrays.stderr)
         self.assertEqual(
             support.losses(["./native", "--steps", "1"], folder),

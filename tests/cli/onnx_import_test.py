@@ -122,8 +122,7 @@ class Importing(unittest.TestCase):
                 self.assertIn("proven against the file", outcome.out)
                 for suffix in ("ir", "safetensors", "toml"):
                     self.assertTrue((self.place.path / f"{name}.{suffix}").is_file())
-                shown = self.place.run("show", self.place.path / f"{name}.ir")
-                self.assertEqual(shown.code, 0, shown.err)
+                self.place.ok("show", self.place.path / f"{name}.ir")
 
     def test_every_number_is_trained_or_named(self) -> None:
         for name, (trained, frozen, left_out) in NUMBERS.items():
@@ -141,8 +140,7 @@ class Importing(unittest.TestCase):
     def test_labels_that_begin_at_one(self) -> None:
         out = self.place.path / "labels.ir"
         file = self.models / "rows.onnx"
-        outcome = self.place.run("import", file, "--loss", "ctc", "--out", out)
-        self.assertEqual(outcome.code, 0, outcome.err)
+        self.place.ok("import", file, "--loss", "ctc", "--out", out)
 
     def test_parts_of_a_weight_keep_their_slots(self) -> None:
         self.assertEqual(self.imported("parts").code, 0)

@@ -102,9 +102,7 @@ class Precision(unittest.TestCase):
         workloads: tuple[Any, ...],
         everyday: int,
     ) -> None:
-        support.need(environment)
-        place = support.Place([environment], warm=True)
-        self.addCleanup(place.close)
+        place = support.place_for(self, environment, warm=True)
         for number, (workload, farthest) in enumerate(workloads):
             if not support.FULL and number != everyday:
                 continue

@@ -5,7 +5,6 @@ python3 -m tests.cli.predict_test build/dev/bakeoff
 
 from __future__ import annotations
 
-import subprocess
 import unittest
 from pathlib import Path
 
@@ -49,10 +48,7 @@ class Predict(unittest.TestCase):
     place: support.Place
 
     def setUp(self) -> None:
-        support.need("torch", "onnxruntime")
-        self.place = support.Place(["torch", "onnxruntime"], shared_proofs=True)
-        self.addCleanup(self.place.close)
-        self.place.write("mlp.ir", support.MLP)
+        self.place = support.place_for(self, "torch", "onnxruntime", shared_proofs=True)
 
     def recipe(self, contenders: list[str]) -> Path:
         text = support.recipe(contenders, top=support.PREDICTIONS, optimizer="")
@@ -82,8 +78,7 @@ class Predict(unittest.TestCase):
         self.assertIn("predictions: a step is one batch forward", shown.out)
 
     def test_scripts_alone(self) -> None:
-        emitted = self.place.run("emit", self.recipe([TORCH, PLAIN]), "--out", "s")
-        self.assertEqual(emitted.code, 0, emitted.err)
+        self.place.ok("emit", self.recipe([TORCH, PLAIN]), "--out", "s")
         folder = self.place.path / "s"
         for script, environment in SCRIPTS.items():
             shown = self.alone(
@@ -108,8 +103,7 @@ class Predict(unittest.TestCase):
             top=support.PREDICTIONS.replace("mlp.ir", "conv.ir"),
             optimizer="",
         )
-        done = place.run("emit", place.write("p.toml", recipe), "--out", "s")
-        self.assertEqual(done.code, 0, done.err)
+        place.ok("emit", place.write("p.toml", recipe), "--out", "s")
         folder = place.path / "s"
         for name in ("torch", "jax"):
             self.alone(name, folder / f"predict_{name}.py", "--out", folder / name)
@@ -134,11 +128,9 @@ class Predict(unittest.TestCase):
         text = support.recipe(
             rows, top=f'{top}outputs = ["scores", "masks"]\n', optimizer=""
         )
-        proven = place.run("parity", place.write("p.toml", text))
-        self.assertEqual(proven.code, 0, proven.out + proven.err)
+        proven = place.ok("parity", place.write("p.toml", text))
         self.assertEqual(proven.out.count(": same"), len(rows))
-        done = place.run("emit", "p.toml", "--out", "s")
-        self.assertEqual(done.code, 0, done.err)
+        place.ok("emit", "p.toml", "--out", "s")
         folder = place.path / "s"
         for name in names[:2]:
             self.alone(name, folder / f"predict_{name}.py", "--out", folder / name)
@@ -164,13 +156,10 @@ class Predict(unittest.TestCase):
             self.assertRegex(done.err, r"p\.toml:\d+")
 
     def alone(self, environment: str, *arguments: str | Path) -> str:
-        done = subprocess.run(
+        done = support.called(
             [str(support.interpreter(environment)), *map(str, arguments)],
             cwd="/",
-            capture_output=True,
-            text=True,
             timeout=support.HANGS,
-            check=False,
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout

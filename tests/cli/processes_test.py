@@ -139,10 +139,7 @@ class Processes(unittest.TestCase):
     def emitted(self, framework: str) -> str:
         """The script for two processes; in the folder `out` all of them."""
         if not self.scripts:
-            done = self.place.run(
-                "emit", self.recipe([JAX, TENSORFLOW]), "--out", "out"
-            )
-            self.assertEqual(done.code, 0, done.err)
+            self.place.ok("emit", self.recipe([JAX, TENSORFLOW]), "--out", "out")
             for name in ("jax", "tensorflow"):
                 (file,) = (self.place.path / "out").glob(f"train_{name}*.py")
                 self.scripts[name] = file.read_text()
@@ -154,8 +151,7 @@ class Processes(unittest.TestCase):
         return f'script = "{name}.py", framework = "{framework}", {EACH}'
 
     def test_both_are_proven(self) -> None:
-        done = self.place.run("parity", self.recipe([JAX, TENSORFLOW]))
-        self.assertEqual(done.code, 0, done.out + done.err)
+        done = self.place.ok("parity", self.recipe([JAX, TENSORFLOW]))
         for name in ("jax", "tensorflow"):
             self.assertIn(f"{name}[devices=2,processes=2]: same", done.out)
 
@@ -177,7 +173,7 @@ class Processes(unittest.TestCase):
             "21",
         ]
         alone = {**os.environ, "JAX_PLATFORMS": "cpu"}
-        ran = subprocess.run(words, capture_output=True, text=True, env=alone)
+        ran = support.called(words, env=alone)
         self.assertEqual(ran.returncode, 1)
         self.assertIn("start one process for each device", ran.stderr)
         ports = free_ports(3)

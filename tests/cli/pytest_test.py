@@ -94,10 +94,9 @@ class PyTest(unittest.TestCase):
         self.write("test_it.py", MARKED.format(base=base, more=more))
 
     def git(self, *words: str) -> str:
-        done = subprocess.run(
-            ["git", *words], cwd=self.repo, env=self.place.variables,
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+        done = support.called(
+            ["git", *words], cwd=self.repo, env=self.place.variables, check=True
+        )
         return done.stdout
 
     def command(self, *words: str) -> list[str]:
@@ -105,11 +104,11 @@ class PyTest(unittest.TestCase):
         return [str(self.python), "-m", "pytest", *options, *words]
 
     def pytest(self, *words: str, code: int = 0, **variables: str) -> str:
-        done = subprocess.run(
-            self.command(*words), cwd=self.repo,
+        done = support.called(
+            self.command(*words),
+            cwd=self.repo,
             env={**self.place.variables, **variables},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        )
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         # Neither scripts nor worktrees are left.
         left = [p.name for p in self.temporary.iterdir() if "bakeoff" in p.name]

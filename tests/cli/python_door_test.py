@@ -153,24 +153,29 @@ class Translating(Door):
         self.assertEqual(folder, (self.place.path / "Net_translated/jax").resolve())
         self.assertIn("written", answer["text"].splitlines()[0])
         self.assertIn("<td>jax</td>", answer["html"])
-        done = subprocess.run(
+        done = support.called(
             [support.interpreter("jax"), "-B", "example.py"],
-            cwd=folder, env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            cwd=folder,
+            env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.predicts_the_same(folder)
         self.assertEqual(self.temporary(), [])
 
     def predicts_the_same(self, folder: Path) -> None:
         """On a row that is not among the example's."""
-        given = subprocess.run(
-            [support.interpreter("jax"), "-B", "-c",
-             "import predict_jax as p, numpy as np\n"
-             "w = p.init_params(p.load_weights('weights.safetensors'))\n"
-             "print(*np.asarray(p.predict_step(w, np.ones((1, 6), 'f4')))[0])"],
-            cwd=folder, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+        given = support.called(
+            [
+                support.interpreter("jax"),
+                "-B",
+                "-c",
+                "import predict_jax as p, numpy as np\n"
+                "w = p.init_params(p.load_weights('weights.safetensors'))\n"
+                "print(*np.asarray(p.predict_step(w, np.ones((1, 6), 'f4')))[0])",
+            ],
+            cwd=folder,
+            check=True,
+        )
         wanted = json.loads((self.place.path / "wanted.json").read_text())
         pairs = list(zip(given.stdout.split(), wanted, strict=True))
         self.assertEqual(len(pairs), 3)
@@ -230,8 +235,7 @@ class Racing(Door):
         report = Path(answer["attrs"]["report"])
         self.assertEqual(report, (self.place.path / "raced/report.html").resolve())
         self.assertIn("<html", report.read_text(encoding="utf-8"))
-        again = self.place.run("report", "raced", "--format", "json")
-        self.assertEqual(again.code, 0, again.err)
+        self.place.ok("report", "raced", "--format", "json")
         view = "import bakeoff, pathlib\n"
         view += f"print(bakeoff.Report(pathlib.Path({str(report)!r}))._repr_html_())"
         self.assertIn("<iframe srcdoc=", self.python(view)[0])

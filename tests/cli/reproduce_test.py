@@ -91,8 +91,7 @@ class Reproduce(unittest.TestCase):
         self.assertIn("bursts = 3", run["recipe_text"])
         # Offline, after the study's file is gone; as a suite; and nothing is raced twice.
         (self.place.path / "mine.toml").unlink()
-        again = self.place.run("reproduce", "--report", "s", "--format", "json")
-        self.assertEqual(again.code, 0, again.err)
+        again = self.place.ok("reproduce", "--report", "s", "--format", "json")
         self.assertEqual(again.json(), result)
         for width in ("80", "200"):
             self.place.variables["COLUMNS"] = width
@@ -109,16 +108,14 @@ class Reproduce(unittest.TestCase):
         self.assertEqual(trials.read_bytes(), before)
 
     def test_what_is_inside_and_what_would_be_raced(self) -> None:
-        listed = self.place.run("reproduce")
-        self.assertEqual(listed.code, 0, listed.err)
+        listed = self.place.ok("reproduce")
         for part in (
             "keras3_a100",
             "Rows that can be raced here: 19 of 19",
             "Published",
         ):
             self.assertIn(part, listed.out)
-        plan = self.place.run("reproduce", "algoperf_a100", "--dry-run")
-        self.assertEqual(plan.code, 0, plan.err)
+        plan = self.place.ok("reproduce", "algoperf_a100", "--dry-run")
         self.assertIn("recipes/transformer_tiny.toml, batch 16: torch,", plan.out)
         self.assertIn("recipes/graph_network_tiny.toml, batch 32: torch,", plan.out)
         rows = ("--rows", "BERT fit by the libraries,Mistral fit by peft")

@@ -95,8 +95,7 @@ class Tests:
             self.runs = self.db.runs
 
         def ok(self, *words: str | Path) -> support.Outcome:
-            done = self.place.run(*words)
-            self.assertEqual(done.code, 0, done.err)
+            done = self.place.ok(*words)
             return done
 
         def listed(self) -> dict[str, Any]:
@@ -571,10 +570,7 @@ class OwnRuns(unittest.TestCase):
     """Every `bakeoff run` indexes itself; the commit is recorded with it."""
 
     def setUp(self) -> None:
-        support.need("onnxruntime")
-        self.place = support.Place(["onnxruntime"], shared_proofs=True)
-        self.addCleanup(self.place.close)
-        self.place.write("mlp.ir", support.MLP)
+        self.place = support.place_for(self, "onnxruntime", shared_proofs=True)
         text = support.recipe(
             ['framework = "onnxruntime"'],
             top=support.PREDICTIONS,
@@ -644,8 +640,7 @@ class OfAFile(unittest.TestCase):
     def test_a_step_is_found_where_it_is(self) -> None:
         self.times()
         read = ("history", "--read", "times.csv", "--unit", "ms")
-        done = self.place.run(*read, "--json")
-        self.assertEqual(done.code, 0, done.err)
+        done = self.place.ok(*read, "--json")
         still, steps = done.json()
         self.assertEqual((still["name"], still["shifts"]), ("import_ms", []))
         self.assertAlmostEqual(still["points"][0]["seconds_per_step"], 0.010, 3)
@@ -699,12 +694,10 @@ class Comparing(unittest.TestCase):
     def test_what_changed(self) -> None:
         self.made("old", ms={"torch": 5, "jax": 7}, versions={"torch": "2.12.0"})
         self.made("new", ms={"torch": 10}, number=1, versions={"torch": "2.13.0"})
-        done = self.place.run("compare", "old", "new")
-        self.assertEqual(done.code, 0, done.err)
+        done = self.place.ok("compare", "old", "new")
         for words in ("2.12.0", "2.13.0", "torch", "jax"):
             self.assertIn(words, done.out)
-        found = self.place.run("compare", "old", "new", "--json")
-        self.assertEqual(found.code, 0, found.err)
+        found = self.place.ok("compare", "old", "new", "--json")
         (row,) = found.json()["contenders"]
         self.assertAlmostEqual(row["ratio"]["value"], 2, 1)
         self.assertEqual(found.json()["first_alone"], ["jax"])

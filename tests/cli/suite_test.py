@@ -33,10 +33,7 @@ baseline = "onnxruntime"
 
 class Suite(unittest.TestCase):
     def setUp(self) -> None:
-        support.need("onnxruntime")
-        self.place = support.Place(["onnxruntime"], shared_proofs=True)
-        self.addCleanup(self.place.close)
-        self.place.write("mlp.ir", support.MLP)
+        self.place = support.place_for(self, "onnxruntime", shared_proofs=True)
         self.place.write("small.toml", SMALL)
         self.place.write("wide.toml", WIDE)
         self.place.write("broken.toml", SMALL.replace("batch", "bacth"))
@@ -44,8 +41,7 @@ class Suite(unittest.TestCase):
 
     def check_table(self, folder: str) -> None:
         """What the folder holds, computed again in every format."""
-        again = self.place.run("suite", "--report", folder, "--format", "json")
-        self.assertEqual(again.code, 0, again.err)
+        again = self.place.ok("suite", "--report", folder, "--format", "json")
         table = again.json()
         rows = {row["recipe"]: row for row in table["rows"]}
         self.assertEqual(list(rows), ["small", "broken", "wide"])

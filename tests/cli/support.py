@@ -76,6 +76,15 @@ def need(*environments: str) -> None:
             raise unittest.SkipTest(f"there is no {interpreter(name)}")
 
 
+def called(
+    command: Sequence[str | Path], **how: Any
+) -> subprocess.CompletedProcess[str]:
+    """A command that has ended, with what it printed; `how` is that of subprocess.run."""
+    how.setdefault("check", False)
+    words = list(map(str, command))
+    return subprocess.run(words, capture_output=True, text=True, **how)
+
+
 def wait_for(
     condition: Callable[[], object], process: subprocess.Popen[str] | None = None
 ) -> None:
@@ -213,6 +222,12 @@ class Place:
         seconds = time.monotonic() - begin
         return Outcome(process.returncode, out, err, seconds, process.pid)
 
+    def ok(self, *arguments: str | Path, timeout: float = 3 * HANGS) -> Outcome:
+        """As run(); fails where the exit code is not 0."""
+        outcome = self.run(*arguments, timeout=timeout)
+        assert outcome.code == 0, outcome.err + outcome.out
+        return outcome
+
     def processes(self) -> dict[int, str]:
         """Live processes started from here, by id: their command lines."""
         places = [self] if self.waiting is None else [self, self.waiting]
@@ -249,6 +264,20 @@ class Place:
             except ProcessLookupError:
                 pass
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def place_for(
+    test: unittest.TestCase | type[unittest.TestCase], *environments: str, **how: Any
+) -> Place:
+    """With these environments, or the test is skipped, and MLP in mlp.ir; closed behind the test or its class."""
+    need(*environments)
+    place = Place(environments, **how)
+    if isinstance(test, type):
+        test.addClassCleanup(place.close)
+    else:
+        test.addCleanup(place.close)
+    place.write("mlp.ir", MLP)
+    return place
 
 
 # As `top` of a recipe with an empty `optimizer`: forward passes. ONNX Runtime starts in a fifth of the processor

@@ -104,10 +104,7 @@ class Target(unittest.TestCase):
 
     def setUp(self) -> None:
         if support.FULL:
-            support.need("torch", "jax")
-        self.place = support.Place(["torch", "jax"], shared_proofs=True)
-        self.addCleanup(self.place.close)
-        self.place.write("mlp.ir", support.MLP)
+            self.place = support.place_for(self, "torch", "jax", shared_proofs=True)
         write_data(self.place.path / "rows.safetensors")
 
     def recipe(self, target: str = TARGET, **sections: str) -> Path:

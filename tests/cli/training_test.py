@@ -97,8 +97,7 @@ class Training(unittest.TestCase):
 
     def test_every_framework_does_all_of_it_alike(self) -> None:
         lines = self.found
-        done = self.place.run("parity", self.recipe(lines))
-        self.assertEqual(done.code, 0, done.out + done.err)
+        done = self.place.ok("parity", self.recipe(lines))
         self.assertEqual(done.out.count(": same"), len(lines), done.out)
         for check in CHECKS:
             self.assertEqual(done.out.count(f"ok   {check}"), len(lines), check)
@@ -116,8 +115,7 @@ class Training(unittest.TestCase):
 
     def test_wrong_scripts_are_named(self) -> None:
         emit = self.recipe(['framework = "torch"'])
-        done = self.place.run("emit", emit, "--out", "scripts")
-        self.assertEqual(done.code, 0, done.err)
+        done = self.place.ok("emit", emit, "--out", "scripts")
         source = (self.place.path / "scripts" / "train_torch.py").read_text()
         names = [name for name in WRONG if support.FULL or name not in SELDOM]
         for name in names:

@@ -200,11 +200,16 @@ class FromTorch(Translating):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
 
     def test_expected_is_what_the_module_itself_predicts(self) -> None:
-        done = subprocess.run(
-            [support.interpreter("torch"), "-B", "-c", ORIGINAL,
-             self.place.path, self.out / self.names[0]],
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = support.called(
+            [
+                support.interpreter("torch"),
+                "-B",
+                "-c",
+                ORIGINAL,
+                self.place.path,
+                self.out / self.names[0],
+            ]
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         # The weights are float32 in the file, and in the module.
         self.assertLess(float(done.stdout), 1e-12)
@@ -219,10 +224,7 @@ class Places(Translating):
     """Where a translation is written, and what it starts from: to what starts soonest."""
 
     def setUp(self) -> None:
-        support.need("onnxruntime", "torch")
-        self.place = support.Place(["onnxruntime", "torch"], shared_proofs=True)
-        self.addCleanup(self.place.close)
-        self.place.write("mlp.ir", support.MLP)
+        self.place = support.place_for(self, "onnxruntime", "torch", shared_proofs=True)
         self.place.write("recipe.toml", support.recipe(['framework = "jax"']))
 
     def test_a_recipe_then_again(self) -> None:
@@ -243,11 +245,19 @@ class Places(Translating):
         """Translates for torch from a folder of that name; the folder of `out`."""
         folder = self.place.path / name
         folder.mkdir()
-        done = subprocess.run(
-            [support.BAKEOFF, "translate", *arguments, "--to", "onnxruntime", "--out", out],
-            cwd=folder, env=self.place.variables,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = support.called(
+            [
+                support.BAKEOFF,
+                "translate",
+                *arguments,
+                "--to",
+                "onnxruntime",
+                "--out",
+                out,
+            ],
+            cwd=folder,
+            env=self.place.variables,
+        )
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertTrue((folder / out / "onnxruntime" / "README.md").exists(), name)
         self.assertEqual(list(self.place.path.rglob(".translation*")), [])
@@ -262,8 +272,7 @@ class Places(Translating):
         lone = self.translate("mlp.ir", "--to", "onnxruntime")
         self.assertEqual(lone.code, 2)
         self.assertIn("there are no weights 'mlp.safetensors'", lone.err)
-        emitted = self.place.run("emit", "recipe.toml", "--out", "s")
-        self.assertEqual(emitted.code, 0, emitted.err)
+        self.place.ok("emit", "recipe.toml", "--out", "s")
         weights = self.place.path / "s" / "weights.safetensors"
         out = self.translate_from("here", ".", "../mlp.ir", "--weights", weights)
         kept = out / "onnxruntime" / "weights.safetensors"

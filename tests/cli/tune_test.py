@@ -29,15 +29,12 @@ parity_steps = 3
 
 class Tune(unittest.TestCase):
     def setUp(self) -> None:
-        support.need("jax")
-        self.place = support.Place(["jax"], shared_proofs=True)
-        self.addCleanup(self.place.close)
+        self.place = support.place_for(self, "jax", shared_proofs=True)
         self.place.variables["BAKEOFF_BRIEF"] = "1"
         self.place.write("r.toml", RECIPE)
 
     def test_settings_are_raced_alone_and_the_best_remains(self) -> None:
-        got = self.place.run("tune", "r.toml", "--minutes", "0.5", "--out", "out")
-        self.assertEqual(got.code, 0, got.err)
+        got = self.place.ok("tune", "r.toml", "--minutes", "0.5", "--out", "out")
         self.assertEqual(self.place.none_left(), {})
         for text in ("What each setting gains", "steps_per_call=8 alone: ", "times as"):
             self.assertIn(text, got.out)
@@ -62,14 +59,11 @@ class Tune(unittest.TestCase):
 @support.full_tier
 class Why(unittest.TestCase):
     def test_it_says_what_steps_spend_time_on(self) -> None:
-        support.need("jax", "torch")
-        place = support.Place(["jax", "torch"], shared_proofs=True)
-        self.addCleanup(place.close)
+        place = support.place_for(self, "jax", "torch", shared_proofs=True)
         place.variables["BAKEOFF_BRIEF"] = "1"
         jax = '{ framework = "jax" }'
         place.write("r.toml", RECIPE.replace(jax, jax + ', { framework = "torch" }'))
-        got = place.run("run", "r.toml", "--why", "--budget", "60s", "--out", "out")
-        self.assertEqual(got.code, 0, got.err)
+        got = place.ok("run", "r.toml", "--why", "--budget", "60s", "--out", "out")
         self.assertEqual(place.none_left(), {})
         kept = (place.path / "out" / "why.jsonl").read_text().splitlines()
         accounts = json.loads(kept[-1])["accounts"]

@@ -53,6 +53,7 @@ from bakeoff_runner.adapter import (
     RunResult,
     Transfer,
 )
+from bakeoff_runner.adapters.arrays_adapter import ArraysAdapter
 from bakeoff_runner.adapters.jax_shared import (
     as_held,
     devices_of,
@@ -69,7 +70,7 @@ from bakeoff_runner.adapters.jax_shared import (
     use_devices,
 )
 from bakeoff_runner.adapters.silence import SILENT, silent_jax
-from bakeoff_runner.calls import Calls, losses_of
+from bakeoff_runner.calls import losses_of
 from bakeoff_runner.defaults import read_inputs, whole_batches
 from bakeoff_runner.generation import (
     GENERATION_NAMES,
@@ -78,12 +79,9 @@ from bakeoff_runner.generation import (
 )
 from bakeoff_runner.layout import (
     LayoutEntry,
-    entry_for,
-    read_layout,
     to_canonical,
     to_framework,
 )
-from bakeoff_runner.pipeline import TimedBatches, hash_batches, timed_calls
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
     joined,
@@ -92,7 +90,6 @@ from bakeoff_runner.prediction import (
 )
 from bakeoff_runner.probe import Probe
 from bakeoff_runner.script import (
-    ScriptAdapter,
     check_devices,
     check_options,
     check_rows,
@@ -158,15 +155,12 @@ class _Key:
     impl: Any
 
 
-class JaxAdapter(ScriptAdapter):
+class JaxAdapter(ArraysAdapter):
     """One build at a time; states are made anew from host arrays when needed."""
 
     def __init__(self) -> None:
-        self._dtype = "float32"
-        self._data: tuple[Array, ...] = ()
+        super().__init__()
         self._weights: Optional[dict[str, Array]] = None  # by target, in its layout
-        self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
-        self._output_perm: Optional[tuple[int, ...]] = None
         self._with_optimizer = True
         self._predicts = False
         self._generates = False
@@ -175,7 +169,6 @@ class JaxAdapter(ScriptAdapter):
         self._splits = False  # parameters are split over them
         self._batch_shardings: list[Any] = []  # of one batch, where there are several
         self._state_shardings: list[Any] = []  # of all leaves of the state
-        self._batches: Optional[TimedBatches] = None
         self._fresh: Any = None  # the initial state on the host
         self._start: Any = None  # and on the device, until a step donates it
         self._proof: Any = None  # compiled
@@ -235,8 +228,8 @@ class JaxAdapter(ScriptAdapter):
         self._with_optimizer = request.train
         if request.train:
             self._require(_SCRIPT_NAMES, "make_optimizer")
-        self._load_data(request)
-        self._load_weights(request)
+        self._data = self._arrays(request, "jax", self._dtype)
+        self._weights = self._read_weights(request)
         self._state = self._initial()
         self._check_weights()
         self._state_shardings = [
@@ -406,38 +399,6 @@ class JaxAdapter(ScriptAdapter):
         self._data, self._names, self._output_perm = (), {}, None
         self._proof = self._key = None
         self._batch_shardings, self._state_shardings = [], []
-
-    def _load_data(self, request: BuildRequest) -> None:
-        import numpy as np
-
-        if request.data is None:
-            raise AdapterError("jax needs a data file")
-        loaded = self._the_script().load_data(request.data)
-        if not isinstance(loaded, (tuple, list)):
-            loaded = (loaded,)
-        arrays = [np.asarray(array) for array in loaded]
-        self._data = tuple(
-            a.astype(self._dtype) if np.issubdtype(a.dtype, np.floating) else a
-            for a in arrays
-        )
-
-    def _load_weights(self, request: BuildRequest) -> None:
-        import numpy as np
-
-        layout = read_layout(request.layout)
-        names = {}
-        if request.weights is not None:
-            self._weights = {}
-            for name, array in read_safetensors(request.weights).items():
-                entry = entry_for(layout, name)
-                value = to_framework(array, entry)
-                if np.issubdtype(value.dtype, np.floating):
-                    value = value.astype(self._dtype)
-                self._weights[entry.target] = value
-                names[name] = entry, tuple(array.shape)
-        if "output" in layout and "output" not in names:
-            self._output_perm = layout["output"].perm
-        self._names = names
 
     def _initial(self) -> _State:
         """The state before the first step; every call makes new arrays."""
@@ -648,29 +609,11 @@ class JaxAdapter(ScriptAdapter):
         if not self._with_optimizer:
             raise AdapterError("this build has no optimizer")
 
-    def _calls(self) -> Calls:
-        return Calls(self._the_script())
-
-    def _stream(self) -> TimedBatches:
-        if self._batches is None:
-            script = self._the_script()
-            self._batches = timed_calls(script, self._data, self._calls())
-        return self._batches
-
-    def batch_hashes(
-        self, count: int, row_shapes: list[list[int]]
-    ) -> Optional[list[str]]:
-        self._batches = None
-        calls = self._calls()
-        stream: Iterator[Any] = self._stream()
-        if self._devices > 1:  # what each device really holds
-            rows = 0 if calls.steps == 1 else 1
-            stream = (
-                tuple(as_held(array, rows) for array in given) for given in stream
-            )
-        hashes = hash_batches(stream, calls, count, row_shapes)
-        self._batches = None
-        return hashes
+    def _held_by_devices(self, stream: Iterator[Any]) -> Iterator[Any]:
+        if self._devices == 1:
+            return stream
+        rows = 0 if self._calls().steps == 1 else 1
+        return (tuple(as_held(array, rows) for array in given) for given in stream)
 
     def _rows(self, first: int, count: int) -> tuple[Any, ...]:
         import jax.numpy as jnp
@@ -884,12 +827,7 @@ class JaxAdapter(ScriptAdapter):
         return {f"activation/{owner}": value for owner, value in found.items()}
 
     def _canonical_output(self, output: Any) -> Array:
-        import numpy as np
-
-        array = gathered(output)
-        if self._output_perm is not None:
-            array = array.transpose(np.argsort(self._output_perm))
-        return array
+        return super()._canonical_output(gathered(output))
 
     def _one_step(
         self, state: _State, batch: tuple[Any, ...], grads: Any

@@ -1,4 +1,12 @@
-"""What the adapter of JAX shares with that of Keras on JAX."""
+"""What the adapter of JAX shares with that of Keras on JAX.
+
+JAX returns before it has computed. Several devices of one CPU share its threads, and
+with many calls under way no two of them meet in an all-reduce any more: `paced` keeps
+few of them under way there. Proofs need the mathematics of a script and not its
+speed, so `quick_jit` compiles without XLA's optimizations on a CPU. Arrays that lie on
+several devices are read part by part, as what each device really holds has to be
+proven.
+"""
 
 from __future__ import annotations
 

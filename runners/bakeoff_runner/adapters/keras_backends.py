@@ -1,7 +1,11 @@
 """What the Keras adapter has to know about the backends; one class for each.
 
 Imported by keras_adapter.py and keras_libraries.py only. No backend is imported before
-`Backend.prepare`.
+`Backend.prepare`, as flags and numbers of threads are read at import. Gradients have to
+come from the model's own compiled loss by the backend's own means: Keras has no call
+for them that is the same on all three. Parts of Keras and of the backends round to
+float32 or fail in double precision; they are mended here for proofs alone, and a build
+that is timed runs Keras as it was installed.
 """
 
 from __future__ import annotations

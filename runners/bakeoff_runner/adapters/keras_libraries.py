@@ -1,7 +1,10 @@
 """What the Keras adapter has to know about Keras 3 and Keras 2; one class for each.
 
 Imported by keras_adapter.py and keras2_adapter.py only. Nothing is imported before
-`Library.start`.
+`Library.start`. The two have the same layers and other insides: trees, variable paths,
+loss scales and optimizer states are spelled differently, and only Keras 2 leaves 64-bit
+types alone. Everything that a proof in double precision has to change in Keras's type
+promotion stands here, next to the function that rounds.
 """
 
 from __future__ import annotations

@@ -115,18 +115,9 @@ class OnnxRuntimeAdapter(ScriptAdapter):
             self._require(_GENERATE_NAMES)
         if request.weights is None:
             raise AdapterError("onnxruntime needs a weights file")
-        if request.data is None:
-            raise AdapterError("onnxruntime needs a data file")
         weights = read_safetensors(request.weights)
         self._model = script.build_model(weights, np.dtype(self._dtype))
-        loaded = script.load_data(request.data)
-        if not isinstance(loaded, (tuple, list)):
-            loaded = (loaded,)
-        arrays = [np.asarray(array) for array in loaded]
-        self._data = tuple(
-            a.astype(self._dtype) if np.issubdtype(a.dtype, np.floating) else a
-            for a in arrays
-        )
+        self._data = self._arrays(request, "onnxruntime", self._dtype)
         self._make_session()
         if request.generate:
             session = self._session or _ReferenceSession(self._model)

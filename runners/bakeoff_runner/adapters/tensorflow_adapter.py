@@ -49,6 +49,7 @@ from bakeoff_runner.adapter import (
     RunResult,
     Transfer,
 )
+from bakeoff_runner.adapters.arrays_adapter import ArraysAdapter
 from bakeoff_runner.adapters.silence import SILENT, silent_tensorflow
 from bakeoff_runner.adapters.tensorflow_shared import (
     probe_tensorflow,
@@ -58,7 +59,7 @@ from bakeoff_runner.adapters.tensorflow_shared import (
     tensorflow_device,
     tensorflow_peak,
 )
-from bakeoff_runner.calls import Calls, losses_of
+from bakeoff_runner.calls import losses_of
 from bakeoff_runner.generation import (
     GENERATION_NAMES,
     prove_generation,
@@ -66,12 +67,9 @@ from bakeoff_runner.generation import (
 )
 from bakeoff_runner.layout import (
     LayoutEntry,
-    entry_for,
-    read_layout,
     to_canonical,
     to_framework,
 )
-from bakeoff_runner.pipeline import TimedBatches, hash_batches, timed_calls
 from bakeoff_runner.prediction import (
     PREDICTION_NAMES,
     joined,
@@ -80,7 +78,6 @@ from bakeoff_runner.prediction import (
 )
 from bakeoff_runner.probe import Probe
 from bakeoff_runner.script import (
-    ScriptAdapter,
     check_devices,
     check_options,
     check_rows,
@@ -109,18 +106,14 @@ _OPTIONS = {
 }
 
 
-class TensorFlowAdapter(ScriptAdapter):
+class TensorFlowAdapter(ArraysAdapter):
     """One build at a time; its initial state is kept so that it can be restored."""
 
     def __init__(self) -> None:
-        self._dtype = "float32"
+        super().__init__()
         self._model: Any = None
         self._optimizer: Any = None
-        self._data: tuple[Array, ...] = ()
-        self._names: dict[str, tuple[LayoutEntry, tuple[int, ...]]] = {}
-        self._output_perm: Optional[tuple[int, ...]] = None
         self._initial: list[tuple[Any, Array]] = []
-        self._batches: Optional[TimedBatches] = None
         self._dropout: Any = None
         self._predicts = False
         self._generates = False
@@ -172,7 +165,7 @@ class TensorFlowAdapter(ScriptAdapter):
             self._require(_SCRIPT_NAMES, self._calls().name)
         if not request.dropout:
             self._no_dropout()
-        self._load_data(request)
+        self._data = self._arrays(request, "tensorflow", self._dtype)
         with self._scope():
             self._make_model(request)
             if request.train:
@@ -366,20 +359,6 @@ class TensorFlowAdapter(ScriptAdapter):
 
         tf.nn.dropout = dropout
 
-    def _load_data(self, request: BuildRequest) -> None:
-        import numpy as np
-
-        if request.data is None:
-            raise AdapterError("tensorflow needs a data file")
-        loaded = self._the_script().load_data(request.data)
-        if not isinstance(loaded, (tuple, list)):
-            loaded = (loaded,)
-        arrays = [np.asarray(array) for array in loaded]
-        self._data = tuple(
-            a.astype(self._dtype) if np.issubdtype(a.dtype, np.floating) else a
-            for a in arrays
-        )
-
     def _class_with(self, method: str) -> Any:
         """The script's only tf.Module class with this method of its own."""
         import tensorflow as tf
@@ -403,21 +382,7 @@ class TensorFlowAdapter(ScriptAdapter):
         return found[0]
 
     def _make_model(self, request: BuildRequest) -> None:
-        import numpy as np
-
-        layout = read_layout(request.layout)
-        weights: Optional[dict[str, Array]] = None
-        if request.weights is not None:
-            weights = {}
-            for name, array in read_safetensors(request.weights).items():
-                entry = entry_for(layout, name)
-                value = to_framework(array, entry)
-                if np.issubdtype(value.dtype, np.floating):
-                    value = value.astype(self._dtype)
-                weights[entry.target] = value
-                self._names[name] = entry, tuple(array.shape)
-        if "output" in layout and "output" not in self._names:
-            self._output_perm = layout["output"].perm
+        weights = self._read_weights(request)
         make = getattr(self._the_script(), "make_model", None)
         if make is None:
             make = self._class_with("__call__")
@@ -564,15 +529,6 @@ class TensorFlowAdapter(ScriptAdapter):
                 variable.assign(value)
         self._batches = None
 
-    def _calls(self) -> Calls:
-        return Calls(self._the_script())
-
-    def _stream(self) -> TimedBatches:
-        if self._batches is None:
-            script = self._the_script()
-            self._batches = timed_calls(script, self._data, self._calls())
-        return self._batches
-
     def _strategy(self) -> Any:
         """Of a script for several devices."""
         return getattr(self._the_script(), "STRATEGY", None)
@@ -602,16 +558,10 @@ class TensorFlowAdapter(ScriptAdapter):
             check_devices(file, self._local, used, "rows of a batch are")
         self._batches = None
 
-    def batch_hashes(
-        self, count: int, row_shapes: list[list[int]]
-    ) -> Optional[list[str]]:
-        self._batches = None
-        stream: Iterator[Any] = self._stream()
-        if self._strategy() is not None:  # what each device really has
-            stream = (tuple(map(self._held, batch)) for batch in stream)
-        hashes = hash_batches(stream, self._calls(), count, row_shapes)
-        self._batches = None
-        return hashes
+    def _held_by_devices(self, stream: Iterator[Any]) -> Iterator[Any]:
+        if self._strategy() is None:
+            return stream
+        return (tuple(map(self._held, batch)) for batch in stream)
 
     def _held(self, value: Any) -> Array:
         """What devices have of a batch, in their order, in other processes too."""
@@ -708,13 +658,6 @@ class TensorFlowAdapter(ScriptAdapter):
                     "of train_step"
                 )
         return arguments
-
-    def _canonical_output(self, array: Array) -> Array:
-        import numpy as np
-
-        if self._output_perm is not None:
-            array = array.transpose(np.argsort(self._output_perm))
-        return array
 
     def _prediction(self, batch: tuple[Any, ...]) -> Array:
         """By the step as it is timed; in double precision op by op."""

@@ -548,13 +548,8 @@ class TorchAdapter(ScriptAdapter):
     def _load_data(self, request: BuildRequest) -> None:
         import torch
 
-        if request.data is None:
-            raise AdapterError("torch needs a data file")
-        loaded = self._the_script().load_data(request.data)
-        if not isinstance(loaded, (tuple, list)):
-            loaded = (loaded,)
-        tensors = [torch.as_tensor(tensor) for tensor in loaded]
-        self._data = tuple(self._cast(tensor) for tensor in tensors)
+        tensors = map(torch.as_tensor, self._loaded(request, "torch"))
+        self._data = tuple(map(self._cast, tensors))
 
     def _effective(self) -> dict[str, Any]:
         import torch

@@ -1,4 +1,12 @@
-"""What `bakeoff check` looks for in torch scripts."""
+"""What `bakeoff check` looks for in torch scripts.
+
+A script of the user's own rarely has a function `train_step`: it has a loop, or a
+function that trains an epoch, under any name. The parts are found by what is done to
+them: a model is what an optimizer was given the parameters of, a loss is what
+`backward` is called on, a loader is what a training loop goes through. Names decide
+nothing. A part that cannot be told for certain is asked for, never guessed, as a wrong
+guess would be raced.
+"""
 
 from __future__ import annotations
 

@@ -18,18 +18,6 @@ using ir::Optimizer;
 using ir::OptimizerKind;
 using ir::Track;
 
-ir::Training mnist_training(Track track = Track::kEqualised) {
-  return {.track = track,
-          .optimizer = {.kind = OptimizerKind::kRmsprop, .lr = 1e-4, .rho = 0.9, .eps = 1e-7},
-          .batch = 256,
-          .input_divisor = 255};
-}
-
-ir::Training adam_training(Track track = Track::kEqualised) {
-  return {
-      .track = track, .optimizer = {.kind = OptimizerKind::kAdam, .lr = 1e-3, .eps = 1e-8}, .batch = 1000};
-}
-
 Emitted emitted(const ir::Workload& workload, const ir::Training& training,
                 const std::string& donate = "true", const std::string& steps = "1",
                 const std::string& loops = "unrolled") {
@@ -51,8 +39,6 @@ Emitted of_text(const std::string& text, const ir::Training& training) {
   EXPECT_TRUE(workload.has_value()) << (workload ? "" : workload.error().text());
   return workload ? emitted(*workload, training) : Emitted{};
 }
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Jax, HandsALoopToScan) {
   const std::string text = emitted(*ir::parse(kDecoderModel), adam_training(), "true", "1", "scan").source;

@@ -17,18 +17,6 @@ using ir::Optimizer;
 using ir::OptimizerKind;
 using ir::Track;
 
-ir::Training mnist_training(Track track = Track::kEqualised) {
-  return {.track = track,
-          .optimizer = {.kind = OptimizerKind::kRmsprop, .lr = 1e-4, .rho = 0.9, .eps = 1e-7},
-          .batch = 256,
-          .input_divisor = 255};
-}
-
-ir::Training adam_training(Track track = Track::kEqualised) {
-  return {
-      .track = track, .optimizer = {.kind = OptimizerKind::kAdam, .lr = 1e-3, .eps = 1e-8}, .batch = 1000};
-}
-
 Settings settings(const std::string& backend = "tensorflow", const std::string& jit = "auto",
                   const std::string& steps = "1") {
   return {{"backend", backend}, {"jit_compile", jit}, {"steps_per_execution", steps}};
@@ -57,8 +45,6 @@ void expect_goldens(const std::string& name, const Emitted& emitted) {
 std::string source_with(const Optimizer& optimizer, Track track = Track::kEqualised) {
   return emit_zoo("mlp_small", {.track = track, .optimizer = optimizer, .batch = 8}).source;
 }
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Keras, SplitsBatchesOverDevicesOnJax) {
   for (const std::string backend : {"jax", "tensorflow", "torch"}) {

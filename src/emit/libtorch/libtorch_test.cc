@@ -20,18 +20,6 @@ using ir::EpsForm;
 using ir::OptimizerKind;
 using ir::Track;
 
-ir::Training mnist_training(Track track = Track::kEqualised) {
-  return {.track = track,
-          .optimizer = {.kind = OptimizerKind::kRmsprop, .lr = 1e-4, .rho = 0.9, .eps = 1e-7},
-          .batch = 256,
-          .input_divisor = 255};
-}
-
-ir::Training adam_training(Track track = Track::kEqualised) {
-  return {
-      .track = track, .optimizer = {.kind = OptimizerKind::kAdam, .lr = 1e-3, .eps = 1e-8}, .batch = 1000};
-}
-
 std::string emitted(const ir::Workload& workload, const ir::Training& training,
                     const std::string& channels_last = "false") {
   const Request request{workload, training, {{"channels_last", channels_last}}, "train_libtorch.cc"};
@@ -61,8 +49,6 @@ std::string in_half(const std::string& name, const std::string& precision, const
       workload, training, {{"channels_last", "false"}, {"precision", precision}}, "train_libtorch.cc"};
   return libtorch_framework().emit(request).value().source;
 }
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Libtorch, WritesWhatSurroundsAnUpdate) {
   expect_golden("libtorch/updates.cc", of_zoo("mlp_small", updates_training(4)));

@@ -28,8 +28,6 @@ std::string of_text(const std::string& text) {
 // Behind kernels and helpers: what is this program's own.
 std::string own(const std::string& text) { return text.substr(text.find("\nstruct Memory {\n")); }
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST(Native, WritesPrograms) {
   expect_golden("native/mlp_small.cc", own(emitted(*zoo::build("mlp_small"), kAdam)));
   const ir::Training rmsprop{.optimizer = {.kind = ir::OptimizerKind::kRmsprop, .lr = 1e-4, .eps = 1e-7},

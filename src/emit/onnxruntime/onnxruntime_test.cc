@@ -33,8 +33,6 @@ Settings with(const std::string& name, const std::string& value) {
   return settings;
 }
 
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 TEST(OnnxRuntime, WritesItsGoldens) {
   expect_golden("onnxruntime/mnist_cnn.py", source(*zoo::build("mnist_cnn")));
   expect_golden("onnxruntime/mnist_cnn_bound.py",

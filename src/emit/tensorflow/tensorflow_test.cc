@@ -25,18 +25,6 @@ const Settings kEager = settings("eager", "false");
 const Settings kXla = settings("function", "true");
 const Settings kLoop = settings("function", "false", "8");
 
-ir::Training mnist_training(Track track = Track::kEqualised) {
-  return {.track = track,
-          .optimizer = {.kind = OptimizerKind::kRmsprop, .lr = 1e-4, .rho = 0.9, .eps = 1e-7},
-          .batch = 256,
-          .input_divisor = 255};
-}
-
-ir::Training adam_training(Track track = Track::kEqualised) {
-  return {
-      .track = track, .optimizer = {.kind = OptimizerKind::kAdam, .lr = 1e-3, .eps = 1e-8}, .batch = 1000};
-}
-
 Emitted emitted(const ir::Workload& workload, const ir::Training& training,
                 const Settings& settings = kFunction) {
   const Request request{workload, training, settings,
@@ -55,8 +43,6 @@ Emitted of_text(const std::string& text, const ir::Training& training, const Set
   EXPECT_TRUE(workload.has_value()) << (workload ? "" : workload.error().text());
   return workload ? emitted(*workload, training, settings) : Emitted{};
 }
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(TensorFlow, HandsALoopToTheGraph) {
   Settings scan = kFunction;

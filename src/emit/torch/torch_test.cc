@@ -21,18 +21,6 @@ using ir::EpsForm;
 using ir::OptimizerKind;
 using ir::Track;
 
-ir::Training mnist_training(Track track = Track::kEqualised) {
-  return {.track = track,
-          .optimizer = {.kind = OptimizerKind::kRmsprop, .lr = 1e-4, .rho = 0.9, .eps = 1e-7},
-          .batch = 256,
-          .input_divisor = 255};
-}
-
-ir::Training adam_training(Track track = Track::kEqualised) {
-  return {
-      .track = track, .optimizer = {.kind = OptimizerKind::kAdam, .lr = 1e-3, .eps = 1e-8}, .batch = 1000};
-}
-
 Settings settings(const std::string& compile = "off", const std::string& channels_last = "false") {
   return {{"compile", compile}, {"channels_last", channels_last}, {"optimizer_impl", "default"}};
 }
@@ -57,8 +45,6 @@ std::string of_text(const std::string& text, const ir::Training& training,
   EXPECT_TRUE(workload.has_value()) << (workload ? "" : workload.error().text());
   return workload ? emitted(*workload, training, chosen) : "";
 }
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST(Torch, WritesTheNetworksAsTheirGoldens) {
   for (const std::string name : {"resnet18_small", "alexnet_small", "bert_small", "lstm_lm_tied_small"}) {

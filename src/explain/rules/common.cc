@@ -148,8 +148,7 @@ Maybe double_precision(const Subject& s, int) {
 constexpr double kFaultS = 0.25e-6;  // the least that a minor page fault costs, s
 constexpr double kFaultShare = 0.05;
 // What keeps freed memory in the process.
-constexpr double kCrowded = 1.5;      // running threads over processors
-constexpr double kMoreCrowded = 1.2;  // the same over the other script's
+constexpr double kCrowded = 1.5;  // running threads over processors
 
 const Json kMalloc = {{"MALLOC_MMAP_THRESHOLD_", "1073741824"},
                       {"MALLOC_TRIM_THRESHOLD_", "4294967296"},

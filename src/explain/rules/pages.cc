@@ -194,7 +194,7 @@ std::string framework_of(const Rule& rule) { return *rule.framework == '\0' ? "a
 
 const std::vector<Topic>& topics() { return kTopics; }
 
-std::string page(const std::string& id) {
+std::string page(const std::string& id, bool alone) {
   const auto topic = std::ranges::find(kTopics, id, [](const Topic& t) { return std::string(t.id); });
   if (topic == kTopics.end()) return "";
   std::vector<const Rule*> mine;
@@ -210,9 +210,13 @@ std::string page(const std::string& id) {
       fmt::format("## {}\n\n{}\n", heading_of(*topic), table::paragraph(topic->meaning, kPageWidth));
   if (!changes.empty()) text += "\n### What to change\n\n| framework | change |\n|---|---|\n" + changes;
   const auto has_own = [](const Rule* rule) { return rule->has_switch() && !rule->takes_other_lines(); };
-  const bool told = std::ranges::none_of(mine, has_own) || topic->measured == kPaired;
-  text += fmt::format("\n### How it is measured\n\n{}{}\n", table::paragraph(topic->measured, kPageWidth),
-                      told ? "" : "\n\n" + table::paragraph(kPaired, kPageWidth));
+  // The document says once how runs are paired; a section that is printed alone says it itself.
+  const bool only_paired = topic->measured == kPaired;
+  const bool paired = only_paired || std::ranges::any_of(mine, has_own);
+  const std::string pairs = alone ? kPaired : "By [paired runs](#paired-runs).";
+  text += "\n### How it is measured\n";
+  if (!only_paired) text += "\n" + table::paragraph(topic->measured, kPageWidth) + "\n";
+  if (paired) text += "\n" + table::paragraph(pairs, kPageWidth) + "\n";
   if (!mine.empty()) {
     text +=
         "\n### What is tried\n\n| framework | when | what the changed run does | the change in short |\n"
@@ -242,6 +246,12 @@ std::string index_page() {
     text +=
         fmt::format("| [{}](#{}) | {} | {} |\n", topic.id, anchor_of(heading_of(topic)), topic.title, causes);
   }
+  return text;
+}
+
+std::string rules_document() {
+  std::string text = index_page() + "\n## Paired runs\n\n" + table::paragraph(kPaired, kPageWidth) + "\n";
+  for (const Topic& topic : kTopics) text += "\n" + page(topic.id, false);
   return text;
 }
 

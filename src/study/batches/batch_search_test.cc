@@ -7,8 +7,7 @@
 #include <map>
 #include <set>
 
-#include "plan/lane.h"
-#include "plan/testing.h"
+#include "plan/fake_lanes_testing.h"
 #include "records/records.h"
 
 namespace bakeoff {
@@ -112,13 +111,8 @@ struct Fakes {
     plan.recipe.race.bursts = 2;
     plan.recipe.race.burst_seconds = 0.02;
     plan.recipe.race.warmup_steps = 2;
-    const Contender contender{.id = "a", .framework = "fake", .environment = "fake", .script = "a.py"};
-    plan.manifest.contenders = {contender};
-    plan.manifest.not_started.emplace_back();
-    plan.lanes.emplace_back();
-    plan.lanes[0].entry.contender = contender;
-    plan.lanes[0].entry.script = "a.py";
-    parities = {{.contender = "a"}};
+    testing::add_fake_lane(plan, "a");
+    parities = testing::all_pass(plan);
   }
 
   Status search() {

@@ -8,8 +8,7 @@
 #include <map>
 
 #include "machine/host.h"
-#include "plan/lane.h"
-#include "plan/testing.h"
+#include "plan/fake_lanes_testing.h"
 #include "records/records.h"
 #include "sample/machine_limits.h"
 
@@ -211,13 +210,8 @@ struct Fakes {
     plan.recipe.largest_batch = asked;
     plan.recipe.training.batch = batch;
     plan.gate.rows = 10'000;
-    const Contender contender{.id = "a", .framework = "fake", .environment = "fake", .script = "a.py"};
-    plan.manifest.contenders = {contender};
-    plan.manifest.not_started.emplace_back();
-    plan.lanes.emplace_back();
-    plan.lanes[0].entry.contender = contender;
-    plan.lanes[0].entry.script = "a.py";
-    parities = {{.contender = "a"}};
+    testing::add_fake_lane(plan, "a");
+    parities = testing::all_pass(plan);
   }
   Status search() {
     const LaneAt lane_at = [this](size_t lane, int64_t batch) {

@@ -1,3 +1,10 @@
+// The largest batch is searched by starting a process for each attempt, as no framework gives memory back
+// well enough to try twice in one. The search doubles until an attempt fails and then halves the gap, until
+// it is below a sixteenth of what fits. That is right only if failures are about memory, and no two
+// frameworks say so alike: the words of allocators, a limit of a control group and the kernel's SIGKILL are
+// all recognised, and anything else ends the search with its reason. A crash without a reason counts as
+// memory, since native code that gets no memory often dies of it.
+
 #include "study/batches/largest_rows.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// Words that are given one by one have two times that must not be averaged together: the first word takes in
+// the whole prompt, each later one takes one step. Both are medians within a process; the spread is that
+// among processes, as words of one process are no independent sample. Sizes (batch, prompt) become columns
+// where they differ, so that a run with one size has a small table and CSV names of several sizes stay apart.
+
 #include "study/generation/generation_section.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,10 @@
+// Percentiles of latency exist only where the queue is steady: above its capacity a server's latency grows
+// for as long as one measures, and a percentile would tell the length of the run. So it is first asked
+// whether the queue grows, and only a steady one gets percentiles with their bounds. Latency counts from the
+// moment at which a request was due and not from that at which it was taken up, or a server that stalls would
+// hide its own delay. Records come from the contender's process and are checked against what went by outside
+// of it: the sum of its service must fit into the time, with little slack.
+
 #include "study/latency/latency_summary.h"
 
 #include <fmt/format.h>

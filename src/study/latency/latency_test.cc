@@ -8,14 +8,14 @@
 #include <algorithm>
 #include <map>
 
-#include "plan/lane.h"
-#include "plan/testing.h"
+#include "plan/fake_lanes_testing.h"
 #include "records/records.h"
 #include "study/latency/latency_summary.h"
 
 namespace bakeoff {
 namespace {
 
+using testing::all_pass;
 using testing::fake_spec;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -30,23 +30,8 @@ Plan plan_of(const fs::path& folder, const std::vector<std::pair<std::string, Op
   plan.recipe.race.warmup_steps = 2;
   plan.recipe.training.scenario = ir::Scenario::kPredict;
   plan.recipe.latency = latency;
-  for (const auto& [id, options] : lanes) {
-    const Contender contender{.id = id, .framework = "fake", .environment = "fake", .script = id + ".py"};
-    plan.manifest.contenders.push_back(contender);
-    plan.manifest.not_started.emplace_back();
-    Lane lane;
-    lane.entry.contender = contender;
-    lane.entry.script = plan.directory.scripts() / contender.script;
-    lane.entry.worker = fake_spec(options);
-    plan.lanes.push_back(std::move(lane));
-  }
+  for (const auto& [id, options] : lanes) testing::add_fake_lane(plan, id, options);
   return plan;
-}
-
-std::vector<Parity> all_pass(const Plan& plan) {
-  std::vector<Parity> parities;
-  for (const Contender& c : plan.manifest.contenders) parities.push_back({.contender = c.id});
-  return parities;
 }
 
 TEST(FastestStep, IsThatOfBurstsWithTheProcessorsToThemselves) {

@@ -1,3 +1,9 @@
+// Rows of whole trainings. A framework may do more steps than it was asked for (calls of several steps), so
+// its seconds are scaled by the share that was wanted, and the row says so. A training that diverged has no
+// place in a median: one value that is not finite leaves the whole range empty. Several seeds give least,
+// middle and greatest, and no interval: of three trainings one would be a fiction. Whether a contender ended
+// elsewhere than the others is asked within its group alone, and of two neither is the odd one.
+
 #include "study/training/fit_rows.h"
 
 #include <fmt/format.h>

@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "plan/fake_lanes_testing.h"
 #include "plan/lane.h"
 #include "plan/rows.h"
 #include "plan/testing.h"
@@ -17,6 +18,7 @@
 namespace bakeoff {
 namespace {
 
+using testing::all_pass;
 using testing::fake_spec;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -111,22 +113,9 @@ Plan plan_of(const fs::path& folder, const std::vector<std::map<std::string, std
   EXPECT_TRUE(testing::write_random_data(plan.recipe.workload, 60, 2, plan.gate.data));
   for (const auto& options : lanes) {
     const std::string id(1, static_cast<char>('a' + plan.lanes.size()));
-    const Contender contender{.id = id, .framework = "fake", .environment = "fake", .script = id + ".py"};
-    plan.manifest.contenders.push_back(contender);
-    plan.manifest.not_started.emplace_back();
-    Lane lane;
-    lane.entry.contender = contender;
-    lane.entry.script = plan.directory.scripts() / contender.script;
-    lane.entry.worker = fake_spec(options);
-    plan.lanes.push_back(std::move(lane));
+    testing::add_fake_lane(plan, id, options);
   }
   return plan;
-}
-
-std::vector<Parity> all_pass(const Plan& plan) {
-  std::vector<Parity> parities;
-  for (const Contender& c : plan.manifest.contenders) parities.push_back({.contender = c.id});
-  return parities;
 }
 
 // Timed at 2 ms a step.

@@ -1,3 +1,8 @@
+// A curve shows the median of the seeds at each look with the range from least to greatest. Looks are at the
+// same steps in all trainings, so medians are of equal steps; over seconds the medians of both are drawn. A
+// training that reached its target looks no more: where some seed has no look the curve ends, as the others
+// alone are the slower ones and would bend it. The referee has no curve over seconds: its time means nothing.
+
 #include "study/training/learning_curves.h"
 
 #include <algorithm>

@@ -1,3 +1,10 @@
+// Time to a target differs from seed to seed far more than from run to run, so the seeds are the sample: a
+// geometric mean over them, with Student's interval of the logs, and only where all of them reached the
+// target. Convergence is compared with the referee's, seed by seed, at the contender's own looks: several
+// steps in one call make looks rarer, which is no slower convergence. A training that did not reach the
+// target counts as twice all steps, however early it ended; left out, it would make a contender that fails
+// often look fast. The contenders share the error rate evenly, as each of them may be accused.
+
 #include "study/training/target_rows.h"
 
 #include <fmt/format.h>

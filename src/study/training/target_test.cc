@@ -9,6 +9,7 @@
 
 #include "data/inputs.h"
 #include "ir/text.h"
+#include "plan/fake_lanes_testing.h"
 #include "plan/lane.h"
 #include "plan/rows.h"
 #include "plan/testing.h"
@@ -311,14 +312,8 @@ TEST(TrainToTarget, WhoeverClaimsMoreStepsThanItWasAskedForIsAFailure) {
   ASSERT_TRUE(write_sides(60, plan.gate.data));
   std::vector<Parity> parities;
   for (const std::string id : {"honest", "twice"}) {
-    Lane lane;
-    lane.entry.contender = {.id = id, .framework = "fake", .environment = "fake", .script = id + ".py"};
-    lane.entry.script = plan.directory.scripts() / (id + ".py");
-    lane.entry.worker = testing::fake_spec();
-    if (id == "twice") lane.entry.worker.options = {{"lie", "twice"}};
-    plan.manifest.contenders.push_back(lane.entry.contender);
-    plan.manifest.not_started.emplace_back();
-    plan.lanes.push_back(std::move(lane));
+    testing::add_fake_lane(plan, id);
+    if (id == "twice") plan.lanes.back().entry.worker.options = {{"lie", "twice"}};
     parities.push_back({.contender = id});
   }
   const Status done = train_to_target({.plan = plan, .parities = parities, .trials = {}});
