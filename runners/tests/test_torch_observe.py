@@ -760,7 +760,7 @@ words = sys.argv[1:]
 model = nn.GRU(4, 64, batch_first=True) if "graph" in words else nn.Linear(4, 2)
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
 rows = [np.full(4, i, "float32") for i in range(32)]
-for step in range(16 if "graph" in words else 60):
+for step in range(8 if "graph" in words else 60):
     if "graph" in words:
         h = torch.zeros(1, 8, 64)
         for k in range(30):
@@ -802,7 +802,7 @@ def test_what_lines_are_given_and_the_largest_call(tmp_path: Path) -> None:
 def test_passes_whose_graph_grows(tmp_path: Path) -> None:
     script = written(tmp_path / "policy.py", POLICY)
     with Observed(script, argv=["graph"]) as seen:
-        trend = seen.run(12, facts=True)["facts"]["torch"]["backward_trend"]
+        trend = seen.run(6, facts=True)["facts"]["torch"]["backward_trend"]
     assert trend["passes"] == 30 and trend["retains"]
     assert trend["last_s"] > 2 * trend["first_s"]
     assert "retain_graph" in POLICY.splitlines()[trend["line"] - 1]

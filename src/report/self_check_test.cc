@@ -174,7 +174,7 @@ std::vector<std::string> unseen(const Summary& s, std::string& text, const Forma
   return out;
 }
 
-size_t tries() { return bakeoff::testing::full_tier() ? 60 : 8; }
+size_t tries() { return bakeoff::testing::full_tier() ? 60 : 4; }
 
 TEST(SelfCheck, AChangedDigitInATableIsFoundInEveryFormat) {
   const Summary s = sample_summary(6);

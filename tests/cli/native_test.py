@@ -184,6 +184,7 @@ class Native(unittest.TestCase):
         self.assertEqual(refused.returncode, 2)
         self.assertIn("cannot read 'none'", refused.stderr)
 
+    @support.full_tier  # every day trainings are raced, predictions run alone
     def test_predictions_are_raced_and_served(self) -> None:
         text = support.recipe(
             BOTH,

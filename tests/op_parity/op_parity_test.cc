@@ -13,8 +13,10 @@
 // One test a framework, and one worker: importing takes as long as many cases.
 //
 // Where every program has to be compiled, the worker has few programs: all cases in one workload (merged.h),
-// losses and networks beside it; every day one network and one workload of several losses. BAKEOFF_OP_APART=1
-// compiles a program for every case, in about five minutes.
+// losses and networks beside it; every day one case an op, one network and one workload of several losses, and
+// predictions of the ops alone. BAKEOFF_OP_APART=1 compiles a program for every case, in about five minutes.
+// Frameworks that take turns have one workload of all ops but losses, too, every day: XLA and Keras take longer for
+// fifty small programs than for a large one.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -282,18 +284,24 @@ class OpParity : public ::testing::TestWithParam<Target> {
     return testing::full_tier() || number % GetParam().shares == GetParam().share;
   }
 
-  // The ops of one element at a time that the framework has, in as few workloads as hold them.
-  std::vector<NamedWorkload> elementwise_cases(tensor::Rng& rng) {
+  // Whether an op shares a workload with others; each row of a loss has its own.
+  static bool joins(const ir::OpInfo& row) {
+    const bool in_turns = !testing::full_tier() && GetParam().shares > 1;
+    return ir::find_elementwise(row.op) != nullptr || (in_turns && !ir::is_loss(row.op));
+  }
+
+  // The ops that share workloads and that the framework has, in as few workloads as hold them.
+  std::vector<NamedWorkload> joined_cases(tensor::Rng& rng) {
     constexpr size_t kMost = 60;  // parts that one workload can join
     std::vector<NamedWorkload> parts, all;
     const auto merge = [&] {
       if (parts.size() == 1) all.push_back(parts[0]);
-      const std::string name = "elementwise_" + std::to_string(all.size());
+      const std::string name = "joined_" + std::to_string(all.size());
       if (parts.size() > 1) all.emplace_back(name, merged(name, parts).value());
       parts.clear();
     };
-    for (const ir::Elementwise& row : ir::elementwise_ops()) {
-      for (int64_t n = 0; wanted(ir::info(row.op)) && n < count(); ++n) {
+    for (const ir::OpInfo& row : ir::op_table()) {
+      for (int64_t n = 0; joins(row) && wanted(row) && n < count(); ++n) {
         ir::Workload one = zoo::random_case(row.op, rng);
         if (!emit::check_supported(*framework_, one)) continue;
         parts.emplace_back(row.name + "_" + std::to_string(n), std::move(one));
@@ -306,14 +314,14 @@ class OpParity : public ::testing::TestWithParam<Target> {
 
   std::vector<Case> op_cases() {
     std::vector<Case> cases;
-    tensor::Rng elements(static_cast<uint64_t>(seed()) * 1000 + 999);
-    for (auto& [name, workload] : elementwise_cases(elements)) {
+    tensor::Rng shared(static_cast<uint64_t>(seed()) * 1000 + 999);
+    for (auto& [name, workload] : joined_cases(shared)) {
       Case one{.name = name, .workload = std::move(workload), .train = true};
-      EXPECT_EQ(prepare(one, elements), "") << ir::dump(one.workload);
+      EXPECT_EQ(prepare(one, shared), "") << ir::dump(one.workload);
       cases.push_back(std::move(one));
     }
     for (const ir::OpInfo& row : ir::op_table()) {
-      if (!wanted(row) || ir::find_elementwise(row.op) != nullptr) continue;
+      if (!wanted(row) || joins(row)) continue;
       tensor::Rng rng(static_cast<uint64_t>(seed()) * 1000 + static_cast<uint64_t>(row.op));
       for (int64_t n = 0; n < count(); ++n) {
         Case one{.name = row.name + "_" + std::to_string(n),
@@ -398,8 +406,8 @@ class OpParity : public ::testing::TestWithParam<Target> {
     const bool all = testing::full_tier();
     for (const ir::OpInfo& row : ir::op_table()) {
       if (ir::is_loss(row.op) && !all) continue;
-      const bool elementwise = ir::find_elementwise(row.op) != nullptr;
-      for (int64_t n = 0; wanted(row) && n < std::max<int64_t>(count(), elementwise ? 1 : 2); ++n) {
+      const bool once = !all || ir::find_elementwise(row.op) != nullptr;
+      for (int64_t n = 0; wanted(row) && n < std::max<int64_t>(count(), once ? 1 : 2); ++n) {
         const std::string name = row.name + "_" + std::to_string(n);
         ir::Workload workload = zoo::random_case(row.op, rng);
         if (!emit::check_supported(*framework_, workload)) continue;
@@ -434,10 +442,11 @@ class OpParity : public ::testing::TestWithParam<Target> {
     return cases;
   }
 
-  // The same cases as predictions, for the same worker.
+  // The same cases as predictions, for the same worker; every day the ops alone.
   void add_predictions(std::vector<Case>& cases) {
     tensor::Rng rng(static_cast<uint64_t>(seed()) + 4711);
     for (size_t i = 0, trained = cases.size(); i < trained; ++i) {
+      if (!testing::full_tier() && !cases[i].name.starts_with("ops_")) continue;
       Case one{.name = "predict_" + cases[i].name,
                .workload = passes::predicting(cases[i].workload),
                .scenario = ir::Scenario::kPredict,
@@ -488,10 +497,9 @@ class OpParity : public ::testing::TestWithParam<Target> {
       EXPECT_EQ(prepare(one, rng), "") << ir::dump(one.workload);
       cases.push_back(std::move(one));
     };
-    for (auto& [name, workload] : elementwise_cases(rng)) add("predict_" + name, workload);
+    for (auto& [name, workload] : joined_cases(rng)) add("predict_" + name, workload);
     for (const ir::OpInfo& row : ir::op_table()) {
-      if (wanted(row) && ir::find_elementwise(row.op) == nullptr)
-        add("predict_" + row.name, zoo::random_case(row.op, rng));
+      if (wanted(row) && !joins(row)) add("predict_" + row.name, zoo::random_case(row.op, rng));
     }
     for (int64_t n = 0; n < count(); ++n)
       add("predict_network_" + std::to_string(n), zoo::random_network(rng));
