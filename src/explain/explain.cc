@@ -74,10 +74,9 @@ Result<Explanation> explain(ExplainJob job, const Progress& progress) {
   Explanation out;
   out.subjects = job.subjects;
   out.tuned = job.tuning;
-  for (Subject& subject : out.subjects) {
-    progress("observing " + subject.name);
-    CHECK_OK(observe(subject, job.folder, job.seconds));
-    if (proc::interrupted()) return Error{.message = "interrupted"};
+  CHECK_OK(observe(out.subjects, job.folder, job.seconds, progress));
+  if (proc::interrupted()) return Error{.message = "interrupted"};
+  for (const Subject& subject : out.subjects) {
     if (!subject.spec.in_copy)
       out.notes.push_back(subject.spec.folder.string() + " is too large to be copied, so runs write into it");
     for (const std::string& note : subject.seen.notes) out.notes.push_back(subject.name + ": " + note);

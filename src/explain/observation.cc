@@ -16,7 +16,11 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <span>
+#include <thread>
 
+#include "base/clock.h"
+#include "proc/interrupt.h"
 #include "stats/trimmed.h"
 
 namespace bakeoff::explain {
@@ -196,6 +200,16 @@ void keep_start(Subject& subject) {
   subject.start_loops = seen.loops;
 }
 
+// Times between two requests that are not the script's: all that was seen is moved up to the second.
+void move_by(Report& seen, int64_t ns) {
+  for (int64_t* at : {&seen.started, &seen.begun}) *at += ns;
+  for (int64_t& mark : seen.marks) mark += ns;
+  for (Report::Import& one : seen.imports) {
+    one.begin += ns;
+    one.end += ns;
+  }
+}
+
 // Profiles steps. The profiler makes them slower, so they are recorded with the time of the shortest step so far,
 // and all earlier times are moved by the rest, up to the steps that follow.
 Status profile(Observed& process, Report& seen) {
@@ -217,13 +231,7 @@ Status profile(Observed& process, Report& seen) {
     seen.waits.push_back(0);
   }
   seen.ns = end - seen.begun;
-  const int64_t passed = profiled.begun + profiled.ns - end;
-  for (int64_t* at : {&seen.started, &seen.begun}) *at += passed;
-  for (int64_t& mark : seen.marks) mark += passed;
-  for (Report::Import& one : seen.imports) {
-    one.begin += passed;
-    one.end += passed;
-  }
+  move_by(seen, profiled.begun + profiled.ns - end);
   return Done{};
 }
 
@@ -275,14 +283,45 @@ std::string unlike_words(const Subject& first, const Subject& second) {
   return calls(first) && differs ? "nothing is trained, and the models that are called first differ" : "";
 }
 
-}  // namespace
+// Its process, and what it did until its first steps.
+struct Begun {
+  std::optional<Observed> process = {};
+  Status status = Done{};
+  int64_t frozen_ns = 0;  // since when it stands still, on the monotonic clock; 0: it does not
+};
 
-Status observe(Subject& subject, const fs::path& folder, double budget_s) {
-  const double observed_s = std::clamp(kShareObserved * budget_s, kShortestObserved, kLongestObserved);
+Status begin(Subject& subject, const fs::path& folder, Begun& out) {
   TRY(Observed process, started(subject, folder, "observed"));
+  out.process.emplace(std::move(process));
   TRY(subject.seen,
-      process.run({.steps = 2, .seconds = kStartSeconds, .facts = true, .watch = Watch::kLines}));
+      out.process->run({.steps = 2, .seconds = kStartSeconds, .facts = true, .watch = Watch::kLines}));
   keep_start(subject);
+  return Done{};
+}
+
+// Begins both at once, as a start is mostly imports, on one processor; they then stand still until their turn.
+std::vector<Begun> begin_all(std::span<Subject> subjects, const fs::path& folder) {
+  std::vector<Begun> all(subjects.size());
+  const auto one = [&](size_t i) {
+    all[i].status = begin(subjects[i], folder, all[i]);
+    if (!all[i].status || subjects[i].seen.ended || subjects.size() == 1) return;
+    all[i].status = all[i].process->freeze();
+    all[i].frozen_ns = monotonic_clock().now_ns();
+  };
+  std::thread second;
+  if (subjects.size() > 1) second = std::thread(one, 1);
+  one(0);
+  if (second.joinable()) second.join();
+  return all;
+}
+
+Status go_on(Subject& subject, Begun& begun, double observed_s) {
+  CHECK_OK(begun.status);
+  Observed& process = *begun.process;
+  if (begun.frozen_ns > 0) {
+    CHECK_OK(process.thaw());
+    move_by(subject.seen, monotonic_clock().now_ns() - begun.frozen_ns);
+  }
   if (!subject.seen.ended) {
     TRY(Report counted, process.run({.steps = kTracedSteps, .seconds = observed_s, .watch = Watch::kRounds}));
     append(subject.seen, std::move(counted));
@@ -315,6 +354,23 @@ Status observe(Subject& subject, const fs::path& folder, double budget_s) {
   subject.seen.hook_s = counted->hook_s;
   subject.seen.input_s = counted->input_s;
   if (!counted->conversions.empty()) subject.seen.conversions = counted->conversions;
+  return Done{};
+}
+
+}  // namespace
+
+Status observe(std::span<Subject> subjects, const fs::path& folder, double budget_s,
+               const Progress& progress) {
+  const double observed_s = std::clamp(kShareObserved * budget_s, kShortestObserved, kLongestObserved);
+  progress(fmt::format(
+      "starting {}", subjects.size() > 1 ? subjects[0].name + " and " + subjects[1].name : subjects[0].name));
+  std::vector<Begun> begun = begin_all(subjects, folder);
+  for (size_t i = 0; i < subjects.size(); ++i) {
+    if (proc::interrupted()) return Error{.message = "interrupted"};
+    progress("observing " + subjects[i].name);
+    CHECK_OK(go_on(subjects[i], begun[i], observed_s));
+    begun[i].process.reset();
+  }
   return Done{};
 }
 

@@ -31,7 +31,9 @@ double whole_seconds(const ex::Report& seen) {
 // Observes it; true: it has no steps or too few, so whole runs are compared.
 Result<bool> seen_whole(ScriptSide& side, const std::filesystem::path& folder, double budget_s) {
   const ex::Report& seen = side.subject.seen;
-  const Status observed = seen.started == 0 ? ex::observe(side.subject, folder, budget_s) : Status(Done{});
+  const auto silent = [](const std::string&) {};
+  const Status observed =
+      seen.started == 0 ? ex::observe({&side.subject, 1}, folder, budget_s, silent) : Status(Done{});
   if (observed) return seen.ended && side.subject.profile.steps < kFewSteps;
   if (seen.ended && seen.error.empty()) return true;
   const Error& why = observed.error();
