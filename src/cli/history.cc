@@ -62,7 +62,7 @@ Result<std::vector<store::Line>> chosen_lines(const std::vector<store::Line>& li
   auto found = lines_named(lines, words);
   if (!found.empty() || words.empty()) return found;
   std::vector<std::string> names;
-  for (const store::Line& line : lines) names.push_back(title_of(line));
+  for (const store::Line& line : lines) names.insert(names.end(), {line.name, title_of(line)});
   const std::string near = nearest(words, names);
   return Error{
       .message = fmt::format("no series is called '{}'", table::one_line(words)),
