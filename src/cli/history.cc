@@ -62,7 +62,7 @@ Result<std::vector<store::Line>> chosen_lines(const std::vector<store::Line>& li
   auto found = lines_named(lines, words);
   if (!found.empty() || words.empty()) return found;
   std::vector<std::string> names;
-  for (const store::Line& line : lines) names.push_back(line.name);
+  for (const store::Line& line : lines) names.insert(names.end(), {line.name, title_of(line)});
   const std::string near = nearest(words, names);
   return Error{
       .message = fmt::format("no series is called '{}'", table::one_line(words)),
@@ -156,7 +156,7 @@ Result<store::Line> one_line_of(store::Index& index, const std::string& words) {
   if (lines.size() == 1) return lines.front();
   std::vector<std::string> ids;
   for (const store::Line& line : lines)
-    ids.push_back(fmt::format("{} ({})", line.id.substr(0, 8), line.name));
+    ids.push_back(fmt::format("{} ({})", line.id.substr(0, 8), title_of(line)));
   return Error{.message = fmt::format("'{}' means {} series", table::one_line(words), lines.size()),
                .remedy = fmt::format("name one by its id: {}", join(ids, ", "))};
 }
@@ -167,7 +167,7 @@ Result<store::LinePoint> step_of(const History& history, const std::string& run)
     for (size_t i = history.shifts.size(); i-- > 0;)
       if (history.shifts[i].open()) return history.points[history.shifts[i].at];
     return Error{
-        .message = fmt::format("no shift of {} is open", history.line.name),
+        .message = fmt::format("no shift of {} is open", title_of(history.line)),
         .remedy = "--run marks a step where none is nominated; `bakeoff history SERIES` shows the runs"};
   }
   std::vector<std::string> runs;
@@ -176,11 +176,11 @@ Result<store::LinePoint> step_of(const History& history, const std::string& run)
     runs.push_back(history.points[i].run);
   }
   if (!history.points.empty() && history.points.front().run == run)
-    return Error{
-        .message = fmt::format("{} is the first run of {}: no step begins there", run, history.line.name),
-        .remedy = "name a later run"};
+    return Error{.message = fmt::format("{} is the first run of {}: no step begins there", run,
+                                        title_of(history.line)),
+                 .remedy = "name a later run"};
   const std::string near = nearest(run, runs);
-  return Error{.message = fmt::format("{} has no run '{}'", history.line.name, table::one_line(run)),
+  return Error{.message = fmt::format("{} has no run '{}'", title_of(history.line), table::one_line(run)),
                .remedy = near.empty() ? "`bakeoff history SERIES` shows the ids of its runs"
                                       : fmt::format("did you mean '{}'?", near)};
 }
@@ -196,7 +196,7 @@ Result<std::string> accept_step(const HistoryOptions& options) {
                  .remedy = "the id of the run whose mark is to be taken back"};
   TRY(const store::LinePoint point, step_of(history, options.run));
   if (options.withdraw && !point.accepted)
-    return Error{.message = fmt::format("run {} has no accepted step of {}", point.run, line.name),
+    return Error{.message = fmt::format("run {} has no accepted step of {}", point.run, title_of(line)),
                  .remedy = "`bakeoff history SERIES` shows the accepted steps"};
   const fs::path folder = store::path_of(point.directory);
   const auto directory = RunDirectory::open(folder);
@@ -217,7 +217,7 @@ Result<std::string> accept_step(const HistoryOptions& options) {
         .where = point.directory,
         .remedy = "`bakeoff store import` of that directory, on its machine, brings it into the index"};
   return fmt::format("{}: the step of {} that begins with run {} ({}); kept in {}\n",
-                     options.withdraw ? "no longer accepted" : "accepted", line.name, point.run,
+                     options.withdraw ? "no longer accepted" : "accepted", title_of(line), point.run,
                      point.started, (folder / Kept<AcceptedStep>::kFile).string());
 }
 

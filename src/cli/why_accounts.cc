@@ -10,6 +10,7 @@
 #include "explain/observation.h"
 #include "explain/words.h"
 #include "proc/interrupt.h"
+#include "records/names.h"
 
 namespace bakeoff::cli {
 namespace {
@@ -45,11 +46,12 @@ Status observe_accounts(const Plan& plan, Why& why, const Progress& progress) {
   TRY(const TemporaryFolder scratch, TemporaryFolder::make("why"));
   std::vector<explain::Subject> both;
   for (const std::string& id : {why.contender, why.leader}) {
+    const std::string name = spoken(plan.manifest.contenders, id);
     auto subject = script_of(plan, id, runner);
     if (!subject || proc::interrupted()) return Done{};
-    progress(fmt::format("why: observing {}", id));
+    progress(fmt::format("why: observing {}", name));
     if (const Status seen = explain::observe(*subject, scratch.path(), kSeconds); !seen) {
-      progress(fmt::format("why: {} was not observed: {}", id, seen.error().message));
+      progress(fmt::format("why: {} was not observed: {}", name, seen.error().message));
       return Done{};
     }
     both.push_back(std::move(*subject));

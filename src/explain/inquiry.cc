@@ -57,11 +57,12 @@ constexpr double kWild = 1.39;
 constexpr double kWildRun = 0.69;  // the same of a whole run, in which a stall is a small part: a factor of 2
 constexpr double kGivesWay = 0.7;  // a special cause with this share of a general one's gain replaces it
 constexpr int64_t kMostRounds = 40, kFewestRuns = 4, kMostRuns = 8;  // rounds of a heat: bursts, whole runs
+constexpr int64_t kFewestLate = 2;  // rounds that a heat makes when the time is over
 // The observed run over later ones: a larger ratio is said.
 constexpr double kFirstRun = 1.5;
 constexpr double kLatest =
     1.1;  // no heat of all confirmed causes begins after this multiple of the seconds asked for
-constexpr double kLatestRuns = 1.5;    // two whole runs of each script end before this multiple of them
+constexpr double kLatestSeconds = 5;   // and so much later
 constexpr double kSeenOnce = 2;        // a larger gap of whole runs is said though each was observed once
 constexpr double kRunStart = 0.5;      // s from the start of a process until Python runs the script
 constexpr int64_t kEnoughSteps = 200;  // a script that ends after more steps gets shorter bursts
@@ -327,6 +328,10 @@ void Inquiry::compare_growing_steps() {
   const Report& other = out_.subjects[1].seen;
   growing_steps_ = (other.ended ? std::min(first.seen.steps(), other.steps()) : first.seen.steps()) - 1;
   ends_after_ = growing_steps_ + 1;
+  if (!time_for_processes()) {  // bursts of both in turn are at least of about the same steps
+    ends_after_ = growing_steps_ = 0;
+    return;
+  }
   out_.notes.push_back(fmt::format(
       "{}: its steps become longer, so the first {} steps of fresh processes are compared, the same in all",
       first.name, growing_steps_));
@@ -351,7 +356,7 @@ HeatOptions Inquiry::planned(const std::vector<Lane>& lanes) const {
     if (lane.steps_at_most && !options.apart())
       options.rounds =
           std::min(options.rounds, std::max(options.fewest_rounds, *lane.steps_at_most / kStepsOfRound));
-  options.fewest_late = 2;
+  options.fewest_late = kFewestLate;
   options.until_ns = begin_ns_ + static_cast<int64_t>(job_.seconds * static_cast<double>(kSecond));
   return options;
 }
@@ -474,7 +479,8 @@ bool Inquiry::one_heat(Pass& pass, int number, double share) {
   if (tried.empty() && number > 0 && (!with_second || (number > enough && gap_known))) return false;
   const auto results = heat(lanes, with_second);
   if (proc::interrupted()) return false;
-  if (results.empty()) return one_heat(pass, number, share);  // there is time for fewer lanes now
+  if (results.empty())  // there is time for fewer lanes now
+    return !only_observed() && one_heat(pass, number, share);
   if (!results[0].ok()) {
     out_.notes.push_back(fmt::format("{}: {}", out_.subjects[0].name, results[0].failure));
     return false;
@@ -543,21 +549,36 @@ void Inquiry::weigh(Pass& pass, size_t at, int number, const LaneHeat& base, con
   if (number > 1) judge(cause, pass.gains[at]);
 }
 
-// Two more whole runs of each script may take far longer than the user asked for. Then the observed runs decide.
+double Inquiry::processes_s() const {
+  double all = 0;
+  for (size_t i = 0; i < out_.subjects.size(); ++i) {
+    const Lane of = lane(i, "", Switches::object());
+    all += kFewestLate * burst_seconds(of, planned({of}));
+  }
+  return all;
+}
+
+bool Inquiry::time_for_processes() const {
+  return seconds() + processes_s() <= kLatest * job_.seconds + kLatestSeconds;
+}
+
+// Two more processes of each script may take far longer than the user asked for. Then the observed runs decide.
 bool Inquiry::only_observed() {
   const Subject& first = out_.subjects[0];
-  if (!pair() || !first.whole) return false;
-  const Profile &mine = first.profile, &its = out_.subjects[1].profile;
-  const double more_s = 2 * (mine.total_s + its.total_s + 2 * kRunStart);
-  if (seconds() + more_s <= kLatestRuns * job_.seconds) return false;
+  if (!pair() || !apart() || time_for_processes()) return false;
+  const double more_s = processes_s();
   lane_s_ = more_s / 2;
-  out_.notes.push_back(fmt::format(
-      "two more runs of each script take {:.0f} s, so each was observed once, and nothing was tried: --seconds {:.0f} does both",
-      more_s, std::ceil(seconds() + 3 * more_s)));
-  // Files that were never read before make the first start slow.
-  const double later = (mine.total_s - start_seconds(mine)) / std::max(0.1, its.total_s - start_seconds(its));
-  const double gap = mine.total_s / std::max(0.1, its.total_s);
-  seen_once_ = std::min(gap, later);
+  out_.notes.push_back(
+      fmt::format("two more {} of each script take {:.0f} s, so each was observed once, and nothing was "
+                  "tried: --seconds {:.0f} does both",
+                  first.whole ? "runs" : "processes", more_s, std::ceil(seconds() + 3 * more_s)));
+  const double gap = first.mean_s() / std::max(1e-9, out_.subjects[1].mean_s());
+  seen_once_ = gap;
+  if (first.whole) {  // files that were never read before make the first start slow
+    const Profile &mine = first.profile, &its = out_.subjects[1].profile;
+    seen_once_ =
+        std::min(gap, (mine.total_s - start_seconds(mine)) / std::max(0.1, its.total_s - start_seconds(its)));
+  }
   out_.gap = Estimate{gap, 0, std::numeric_limits<double>::infinity()};
   return true;
 }

@@ -62,6 +62,8 @@ class Inquiry {
 
   void find_causes();
   bool only_observed();
+  double processes_s() const;  // of the fewest rounds of both scripts, where each needs fresh processes
+  bool time_for_processes() const;
   void confirm();
   void confirm_hidden();
   void confirm_shared();

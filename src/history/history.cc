@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -10,8 +11,10 @@
 
 #include "base/json_text.h"
 #include "base/texts.h"
+#include "records/names.h"
 #include "stats/history.h"
 #include "stats/trimmed.h"
+#include "table/text.h"
 
 namespace bakeoff {
 namespace {
@@ -144,11 +147,38 @@ History history_of(const store::Line& line, std::vector<store::LinePoint> points
   return history;
 }
 
+std::string label_of(const store::Line& line) {
+  Contender contender{.id = line.contender, .framework = line.framework};
+  const std::string begin = line.framework + "[";
+  if (line.contender.starts_with(begin) && line.contender.ends_with("]")) {
+    std::string* last = nullptr;
+    for (const std::string& part :
+         split(line.contender.substr(begin.size(), line.contender.size() - begin.size() - 1), ",")) {
+      const size_t sign = part.find('=');
+      if (last != nullptr && sign == std::string::npos &&
+          std::isdigit(static_cast<unsigned char>(part[0])) != 0)
+        *last += "," + part;  // of "cpus=0,2"
+      else
+        last = &(contender.settings[part.substr(0, sign)] =
+                     sign == std::string::npos ? "true" : part.substr(sign + 1));
+    }
+  }
+  return label(contender);
+}
+
+std::string title_of(const store::Line& line) {
+  if (line.framework.empty()) return table::one_line(line.name);
+  return table::one_line(line.recipe) + ", " + label_of(line);
+}
+
 std::vector<store::Line> lines_named(const std::vector<store::Line>& lines, const std::string& words) {
   std::vector<store::Line> same, within;
   for (const store::Line& line : lines) {
-    if ((words.size() >= 4 && line.id.starts_with(words)) || line.name == words) same.push_back(line);
-    if (line.name.find(words) != std::string::npos) within.push_back(line);
+    const std::string title = title_of(line);
+    if ((words.size() >= 4 && line.id.starts_with(words)) || line.name == words || title == words)
+      same.push_back(line);
+    if (line.name.find(words) != std::string::npos || title.find(words) != std::string::npos)
+      within.push_back(line);
   }
   return same.empty() ? within : same;
 }

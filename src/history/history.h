@@ -56,8 +56,13 @@ History history_of(const store::Line& line, std::vector<store::LinePoint> points
 // Fewest points of a part in which a shift can be nominated.
 inline constexpr size_t kFewestPoints = 8;
 
-// The lines that `words` mean: one whose id begins with it (at least 4 digits), or whose name is it; else all whose
-// name contains it. Empty words: all.
+// As people read it, "Keras on TensorFlow", in place of the contender's id; of another program's file, its name.
+std::string label_of(const store::Line& line);
+// "mlp_small, Keras on TensorFlow".
+std::string title_of(const store::Line& line);
+
+// The lines that `words` mean: one whose id begins with it (at least 4 digits), or whose name or title is it; else all
+// whose name or title contains it. Empty words: all.
 std::vector<store::Line> lines_named(const std::vector<store::Line>& lines, const std::string& words);
 
 }  // namespace bakeoff

@@ -119,6 +119,29 @@ TEST(HistoryOf, FewPointsAndNoneAreNoError) {
   EXPECT_EQ(history_of(line(), broken).points.size(), 10u);
 }
 
+TEST(History, LinesHaveTitlesThatPeopleRead) {
+  const struct {
+    const char *framework, *id, *title;
+  } cases[] = {
+      {"keras", "keras[backend=tensorflow]", "net, Keras on TensorFlow"},
+      {"torch", "torch", "net, PyTorch"},
+      {"torch", "torch[channels_last,compile=default]", "net, PyTorch · compile = default, channels_last"},
+      {"torch", "torch[cpus=0,2-3]", "net, PyTorch · cpus = 0,2-3"},
+      {"torch", "mine", "net, mine"},
+      {"", "torch[workers=2]", "as it is"}};
+  for (const auto& one : cases)
+    EXPECT_EQ(
+        title_of({.name = "as it is", .recipe = "net", .contender = one.id, .framework = one.framework}),
+        one.title);
+  const std::vector<store::Line> lines = {{.id = "aaaa1111",
+                                           .name = "net keras[backend=jax]",
+                                           .recipe = "net",
+                                           .contender = "keras[backend=jax]",
+                                           .framework = "keras"}};
+  EXPECT_EQ(lines_named(lines, "Keras on JAX").size(), 1u);
+  EXPECT_EQ(lines_named(lines, "keras[backend=jax]").size(), 1u);
+}
+
 TEST(LinesNamed, ByIdNameAndPart) {
   const std::vector<store::Line> lines = {{.id = "aaaa1111", .name = "net torch"},
                                           {.id = "bbbb2222", .name = "net torch[compile=default]"},

@@ -27,7 +27,7 @@ Json bound(const std::optional<double>& seconds) { return seconds ? rounded(1e3 
 // What the page's script draws; short names, since there are thousands of points.
 Json line_data(const History& h) {
   Json out = {{"id", h.line.id},
-              {"name", one_line(h.line.name)},
+              {"name", title_of(h.line)},
               {"about", one_line(fmt::format("{}; {}; {}", h.line.machine, h.line.measured,
                                              counted(h.line.runs, "run")))},
               {"left", h.left_out}};
@@ -73,7 +73,7 @@ View card(const History& h, size_t index) {
   const size_t open = h.open_shifts();
   View v;
   v.texts = {{"card_index", fmt::format("{}", index)},
-             {"card_name", one_line(h.line.contender)},
+             {"card_name", label_of(h.line)},
              {"card_machine", one_line(h.line.machine)},
              {"card_ms", h.points.empty() ? kNone : milliseconds(1e3 * h.points.back().seconds)},
              {"card_runs", counted(h.line.runs, "run")},
@@ -101,7 +101,7 @@ std::vector<View> alerts(const std::vector<History>& histories) {
       if (!shift.open() || out.size() == kMostAlerts) continue;
       out.push_back({{{"alert_index", fmt::format("{}", i)},
                       {"alert_at", fmt::format("{}", shift.at)},
-                      {"alert_name", one_line(histories[i].line.name)},
+                      {"alert_name", title_of(histories[i].line)},
                       {"alert_text", shift_text(histories[i], shift)},
                       {"alert_command", how_to_decide(histories[i], shift)}},
                      {},

@@ -153,7 +153,7 @@ std::string how_to_decide(const History& h, const Shift& shift) {
 
 std::string render_history(const History& h, const TerminalOptions& options) {
   std::string out =
-      paragraph(one_line(fmt::format("{} · {}", h.line.name, h.line.machine)), options.width) + "\n" +
+      paragraph(one_line(fmt::format("{} · {}", title_of(h.line), h.line.machine)), options.width) + "\n" +
       paragraph(
           one_line(fmt::format("series {}: {}; {}", h.line.id, h.line.measured, counted(h.line.runs, "run"))),
           options.width) +
@@ -214,7 +214,7 @@ std::string render_history_list(const std::vector<History>& histories, const std
     open += h.open_shifts();
     const std::vector<Cell> cells = {
         {.text = h.line.id.substr(0, kIdDigits)},
-        {.text = one_line(h.line.name)},
+        {.text = title_of(h.line)},
         {.text = fmt::format("{}", h.line.runs)},
         {.text = h.points.empty() ? kNone : milliseconds(1e3 * h.points.back().seconds)},
         shift_cell(h),

@@ -205,7 +205,7 @@ class WholeRuns(Explain):
         )
         self.place.write("slow.py", slow)
         self.place.write("fast.py", short)
-        found = self.explained("slow.py", "fast.py", seconds=60)
+        found = self.explained("slow.py", "fast.py", seconds=150)
         self.assertEqual(found["per"], "run")
         self.assertGreater(found["gap"]["value"], 1.5)
         # Starts differ by a tenth or more, so a gap of 2 is not certain in each run.

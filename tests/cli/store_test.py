@@ -179,7 +179,7 @@ class Tests:
             )
             again = self.place.run("history", "accept", "tiny torch")
             self.assertEqual(again.code, 2)
-            self.assertIn("no shift of tiny torch is open", again.err)
+            self.assertIn("no shift of tiny, PyTorch is open", again.err)
             self.ok("history", "accept", "tiny torch", "--withdraw", "--run", shift["run"])  # fmt: skip
             self.assertEqual(
                 self.history("tiny torch")[0]["shifts"][0]["state"], "nominated"
