@@ -277,14 +277,15 @@ class Devices(unittest.TestCase):
     def races_on_one_and_two(self, framework: str, told: dict[str, str]) -> None:
         rows = [f'framework = "{framework}", devices = [1, 2]']
         path = self.recipe(rows, scaling="heats = 2\n")
-        done = self.place.run("run", path, "--out", "two")
+        out = f"two_{framework}"
+        done = self.place.run("run", path, "--out", out)
         self.assertIn(done.code, (0, 1), done.err)
-        (row,) = (r for r in self.rows("two") if "devices=2" in r["contender"]["id"])
+        (row,) = (r for r in self.rows(out) if "devices=2" in r["contender"]["id"])
         told |= {"devices": "2", "threads": "2"}
         self.assertEqual({**row["effective"], **told}, row["effective"])
         self.assertEqual(row["threads"], 2)
         self.assertRegex(done.out, r"(?s)\nDevices\n.*speed-up.*strong scaling")
-        (scaled,) = self.report("two")["scaling"]
+        (scaled,) = self.report(out)["scaling"]
         self.assertEqual(
             (scaled["devices"], scaled["heats"], scaled["note"]), (2, 2, None)
         )
