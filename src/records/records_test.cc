@@ -261,6 +261,22 @@ TEST(Records, ANumberThatDoesNotFitIsRefused) {
   }
 }
 
+TEST(Records, StepTimesAreReadHoweverTheyAreWritten) {
+  const auto read = [](const std::string& list, const std::string& key = ",\"step_ns\":") {
+    return from_json<Trial>(R"({"contender":"a\",\"step_ns\":[7]")" + key + list + "}", "t:1");
+  };
+  for (const char* list : {"[49,50]", "[49, 50]", "[ 49,50]", "[49,50 ]", "[\n49,50]"})
+    EXPECT_THAT(read(list).value().step_ns, ::testing::ElementsAre(49, 50)) << list;
+  EXPECT_THAT(read("[49]", ", \"step_ns\" : ").value().step_ns, ::testing::ElementsAre(49));
+  EXPECT_THAT(read("[0,-5,9223372036854775807]").value().step_ns,
+              ::testing::ElementsAre(0, -5, std::numeric_limits<int64_t>::max()));
+  EXPECT_TRUE(read("[]").value().step_ns.empty());
+  EXPECT_EQ(read("[]").value().contender, R"(a","step_ns":[7])");
+  for (const char* list : {"[49,9223372036854775808]", "[1.5]", "[1e3]", "[49,]", "[,49]", "[49", "[49,50",
+                           "[049]", "[49 50]", "[49,[50]]", "[49]]", "49", "null", "[49,null]"})
+    EXPECT_FALSE(read(list)) << list;
+}
+
 TEST(Records, WhatIsNoRecordIsRefused) {
   for (const char* text : {"", "[]", "3", "{", "{}", R"({"heat": 1})", R"({"contender": 3})",
                            R"({"contender": "a", "bursts": [1]})", R"({"contender": "a", "heat": "x"})"}) {

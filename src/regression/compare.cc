@@ -153,6 +153,7 @@ std::string gate_command(const Comparison& comparison, const Manifest& a, const 
 }
 
 std::string doubt(const Comparison& c) {
+  if (c.rows.empty()) return "There are no times to compare.";
   if (!c.same_machine)
     return (c.fleet ? "Heats of a fleet are of its nodes" : "The two runs are of different machines") +
            std::string(
@@ -213,7 +214,7 @@ Comparison compare(const Summary& first, const Summary& second) {
     for (const bakeoff::Row& row : summary->ranked) all.contenders.push_back(row.contender);
   all.first_currency = first.currency;
   all.second_currency = second.currency;
-  if (all.same_machine) all.gate = gate_command(all, a, b);
+  if (all.same_machine && !all.rows.empty()) all.gate = gate_command(all, a, b);
   return all;
 }
 
@@ -310,6 +311,10 @@ std::string to_text(const Comparison& c, int width) {
   column = std::min<size_t>(column, static_cast<size_t>(std::max(12, width - 50)));
   out += c.same_machine ? paired_rows(c, names, static_cast<int>(column))
                         : rankings(c, names, static_cast<int>(column), width);
+  for (const auto& [what, run] : {std::pair("first", &c.first), std::pair("second", &c.second)})
+    if (c.rows.empty() && (what == std::string("first") ? c.first_alone : c.second_alone).empty())
+      out +=
+          line(fmt::format("The {} run has ranked no contender; `bakeoff report {}` says why.", what, *run));
   if (c.rows.empty()) out += line("No contender was ranked in both.");
   for (const auto& [what, alone] : {std::pair("first", &c.first_alone), std::pair("second", &c.second_alone)})
     if (!alone->empty()) {

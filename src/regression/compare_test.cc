@@ -105,6 +105,18 @@ TEST(Compare, ContendersOfOneRunAlone) {
   EXPECT_EQ(to_text(c, 80).find('\x1b'), std::string::npos);
 }
 
+TEST(Compare, ARunThatHasRankedNobody) {
+  Summary unfinished = run(10);
+  unfinished.ranked.clear();
+  const Comparison c = compare(run(10), unfinished);
+  EXPECT_EQ(c.gate, "") << "a gate would not decide why it was not ranked";
+  const std::string text = to_text(c, 200);
+  EXPECT_NE(text.find("The second run has ranked no contender; `bakeoff report runs/a` says why."),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("ratios"), std::string::npos) << text;
+}
+
 TEST(Compare, LinesOfRecipes) {
   Summary first = run(10), second = run(10);
   first.manifest.recipe_text = "batch = 64\n# a comment\nlr = 1\n";
