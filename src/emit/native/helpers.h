@@ -424,7 +424,7 @@ struct Ruler {
 
 // A resize of pictures of c channels along up to three axes: to the place before, or between the two around.
 struct Resize {
-  Ruler d, h, w;
+  Ruler d = {}, h = {}, w = {};
   int64_t c = 1;
   bool linear = false;
 };
