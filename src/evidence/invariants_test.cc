@@ -238,6 +238,14 @@ TEST(CheckTrial, TimesAndUseAreWhatTheMachineCanGive) {
   EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "others may have held the answer up";
   for (Burst& b : t.bursts) b.used = {{"wall_s", 0.09}, {"wait_s", 0.001}};
   EXPECT_THAT(rule(t), HasSubstr("samples/s x time = samples")) << "40 ms are claimed, 90 went by";
+  t.rounds = {HostRound{}, HostRound{}};
+  EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "what others did cannot be read here";
+  t.rounds[1].seen["others"] = 0.5;
+  EXPECT_THAT(check_trial(t, kBounds), IsEmpty()) << "others had half of the processors";
+  t.rounds[1].seen["others"] = 0.01;
+  EXPECT_THAT(rule(t), HasSubstr("samples/s x time = samples"))
+      << "the first round is judged with the second";
+  t.rounds.clear();
   t.void_bursts = std::exchange(t.bursts, {});
   EXPECT_THAT(rule(t), HasSubstr("samples/s x time = samples")) << "also where none of them counts";
   t = sound();
