@@ -27,7 +27,6 @@ CONTENDERS = [
     '{ framework = "tensorflow", jit_compile = true },\n',
 ]
 LAYOUT = ['{ framework = "torch", channels_last = true },\n']
-MINUTES = 3.0  # of a race: proofs, and two short heats at least
 OPTIONS = "-std=c++20 -O3 -march=native -fno-math-errno -pthread -s".split()
 # By words of a recipe's name: least share of peak; least step time of the best framework over native's.
 PEAK = dict(mnist_cnn=0.75, alexnet=0.7, resnet=0.7, bert_small=0.7, lstm_lm=0.7)
@@ -46,7 +45,9 @@ def shown(value: float | None, form: str, missed: bool) -> str:
     return "–" if value is None else form.format(value) + (" MISSED" if missed else "")
 
 
-def race(build: Path, folder: Path, recipes: list[str], contenders: list[str]) -> None:
+def race(
+    build: Path, folder: Path, recipes: list[str], contenders: list[str], every: str
+) -> None:
     """Races what is left of a suite, `recipes` of a new one."""
     command = [f"{build}/bakeoff", "suite", "--resume", f"{folder}"]
     if not (folder / "suite.json").exists():
@@ -54,8 +55,7 @@ def race(build: Path, folder: Path, recipes: list[str], contenders: list[str]) -
         suite.write_text(
             f'name = "native_{folder.name}"\nrecipes = {json.dumps(recipes)}\n'
             f"[every]\ncontenders = [\n{''.join(contenders)}]\n"
-            f"[every.budget]\nminutes = {MINUTES}\nheats = 3\n"
-            "[every.race]\nconfirm_heats = 0\nmax_busy = 1\n"
+            f"{every}confirm_heats = 0\nmax_busy = 1\n"
         )
         command[2:] = [f"{suite}", "--out", f"{folder}"]
     subprocess.run(command, check=False)
@@ -109,14 +109,23 @@ def main() -> int:
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=Path("runs/bench-native"))
     parser.add_argument("--quick", action="store_true", help="the first model alone")
+    parser.add_argument("--frameworks", help="with commas; default all")
+    parser.add_argument("--minutes", type=float, default=3.0, help="of a race")
+    parser.add_argument("--threads", type=int, help="of each contender")
     parser.add_argument("words", nargs="*", help="of the recipes' names; default all")
     options = parser.parse_args()
+    raced = [f'"{one}"' for one in (options.frameworks or "").split(",")]
+    every = f"[every.budget]\nminutes = {options.minutes}\nheats = 3\n[every.race]\n"
+    if options.threads:
+        every += f"threads = {options.threads}\n"
     words = ["mlp_small"] if options.quick else options.words or [""]
     suites: dict[str, list[str]] = {"layouts": [], "others": []}
-    for path in sorted((ROOT / "recipes").glob("*.toml")):
-        if any(w in path.stem for w in words) and not any(
-            w in path.stem for w in LEFT_OUT
-        ):
+    paths = sorted((ROOT / "recipes").glob("*.toml"))
+    whole = [path.stem for path in paths]  # a whole name names one recipe
+    for path in paths:
+        if any(
+            w == path.stem or (w in path.stem and w not in whole) for w in words
+        ) and not any(w in path.stem for w in LEFT_OUT):
             laid = "channels_last" in path.read_text(encoding="utf-8")
             suites["layouts" if laid else "others"].append(str(path))
     options.out.mkdir(parents=True, exist_ok=True)
@@ -124,12 +133,10 @@ def main() -> int:
     for name, recipes in suites.items():
         folder = options.out / name
         if recipes:
-            race(
-                options.build,
-                folder,
-                recipes,
-                CONTENDERS + LAYOUT * (name == "layouts"),
-            )
+            contenders = CONTENDERS + LAYOUT * (name == "layouts")
+            if options.frameworks:
+                contenders = [c for c in contenders if any(f in c for f in raced)]
+            race(options.build, folder, recipes, contenders, every)
         for run in sorted(folder.glob("[0-9]*-*")) if recipes else []:
             rows.append(line(options.build, run, run.name.partition("-")[2]))
     for row in rows:

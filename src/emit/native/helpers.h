@@ -579,11 +579,11 @@ double stretch_sum(int64_t s, const F& f) {
   constexpr int64_t kChannels = S.c / S.groups;
   double sums[16] = {}, rest = 0;
   each_run<S>(s, [&](int64_t at, int64_t channel) {
-    int64_t i = 0;
-    for (; i + 16 <= kChannels; i += 16) {
+    constexpr int64_t kWhole = kChannels / 16 * 16;
+    for (int64_t i = 0; i < kWhole; i += 16) {
       for (int64_t j = 0; j < 16; ++j) sums[j] += static_cast<double>(f(at + i + j, channel + i + j));
     }
-    for (; i < kChannels; ++i) rest += static_cast<double>(f(at + i, channel + i));
+    for (int64_t i = kWhole; i < kChannels; ++i) rest += static_cast<double>(f(at + i, channel + i));
   });
   for (int64_t j = 0; j < 16; ++j) rest += sums[j];
   return rest;
