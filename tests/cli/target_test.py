@@ -104,7 +104,10 @@ class Target(unittest.TestCase):
 
     def setUp(self) -> None:
         if support.FULL:
-            self.place = support.place_for(self, "torch", "jax", shared_proofs=True)
+            support.need("torch", "jax")
+        self.place = support.Place(["torch", "jax"], shared_proofs=True)
+        self.addCleanup(self.place.close)
+        self.place.write("mlp.ir", support.MLP)
         write_data(self.place.path / "rows.safetensors")
 
     def recipe(self, target: str = TARGET, **sections: str) -> Path:
