@@ -32,7 +32,7 @@ VARIABLES = tuple(
 )
 NO_INPUTS = frozenset(
     "BAKEOFF_HOME BAKEOFF_NO_STAMPS BAKEOFF_REQUIRE_ENVS BAKEOFF_TEST_PROOFS "
-    "BAKEOFF_TOOLS".split()
+    "BAKEOFF_TOOLS JAX_COMPILATION_CACHE_DIR".split()
 )
 TELLING_NOTHING = re.compile(
     r"\[  SKIPPED \]|\[  PASSED  \] 0 tests|skipped=|Ran 0 tests"

@@ -69,6 +69,8 @@ class Stamped(unittest.TestCase):
         (self.inputs / "__pycache__").mkdir()
         (self.inputs / "__pycache__" / "a.pyc").write_text("compiled")
         self.check(False)
+        # A folder that each call of the tests makes.
+        self.check(False, JAX_COMPILATION_CACHE_DIR=str(self.path / "xla"))
 
     def test_each_input_counts(self) -> None:
         self.check()
