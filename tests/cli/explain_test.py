@@ -212,7 +212,8 @@ class WholeRuns(Explain):
         named = [cause["key"] for cause in found["causes"] if cause["named"]]
         self.assertEqual(named[0], "sleep")
         phases = found["gap_by_phase_seconds"]
-        self.assertGreater(phases["steps"], 0.8 * sum(phases.values()))
+        # The first script that is started reads its files from the disk.
+        self.assertGreater(phases["steps"], 0.5 * sum(phases.values()))
 
     def test_runs_that_are_too_long_to_be_made_again(self) -> None:
         short = SCRIPT.replace("default=1000", "default=1")
