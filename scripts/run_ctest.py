@@ -11,8 +11,8 @@ gives. Without it everything that is drawn comes from seed 1, each time the same
 --passed: FILE is removed first, and where all passed it says the hash of the tree that
 was tested (`git write-tree` of what is not ignored).
 
-All tests of a call have a TMPDIR of their own, and share a folder for proofs, named by
-BAKEOFF_TEST_PROOFS (tests/cli/support.py).
+All tests of a call have a TMPDIR of their own, and share two folders: for proofs, named by
+BAKEOFF_TEST_PROOFS (tests/cli/support.py), and for what XLA has compiled (COMPILED_ONCE).
 """
 
 from __future__ import annotations

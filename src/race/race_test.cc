@@ -423,7 +423,7 @@ TEST_F(RaceTest, AnAnswerBeforeTheWorkIsDoneBreaksARule) {
   const auto honest = [&](size_t i) {
     double waited_s = 0;
     for (const Burst& burst : trials[i].bursts) {
-      const auto waited = burst.used.find("wait_s");  // not read in time in some bursts
+      const auto waited = burst.used.find("wait_s");  // left out of a burst in which a thread ended
       waited_s = std::max(waited_s, waited == burst.used.end() ? 1 : waited->second);
     }
     return !trials[i].invalid || waited_s > 0.02;
@@ -577,7 +577,7 @@ TEST_F(RaceTest, HeatsAreAddedUntilItIsKnownWhetherTheHostWasQuiet) {
   plan.sensed.host = [] { return quiet(120'000'000); };
   ASSERT_TRUE(race(plan, all_pass(plan), {}, kNobody));
   const auto trials = plan.directory.read<Trial>().value();
-  // Two heats decide between the two on a quiet machine; beside other work it may take more than the four to judge by.
+  // Two heats decide on a quiet machine, and the host is known after four. Beside other work deciding may take more.
   EXPECT_GE(trials.size(), 8u) << "heats of less than a quarter of a second are judged once each";
   EXPECT_EQ(tally(trials).judged, static_cast<int64_t>(trials.size() / 2));
   for (const Trial& trial : trials) {

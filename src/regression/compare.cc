@@ -311,15 +311,22 @@ std::string to_text(const Comparison& c, int width) {
   column = std::min<size_t>(column, static_cast<size_t>(std::max(12, width - 50)));
   out += c.same_machine ? paired_rows(c, names, static_cast<int>(column))
                         : rankings(c, names, static_cast<int>(column), width);
-  for (const auto& [what, run] : {std::pair("first", &c.first), std::pair("second", &c.second)})
-    if (c.rows.empty() && (what == std::string("first") ? c.first_alone : c.second_alone).empty())
-      out +=
-          line(fmt::format("The {} run has ranked no contender; `bakeoff report {}` says why.", what, *run));
-  if (c.rows.empty()) out += line("No contender was ranked in both.");
-  for (const auto& [what, alone] : {std::pair("first", &c.first_alone), std::pair("second", &c.second_alone)})
-    if (!alone->empty()) {
+  const struct {
+    const char* what;
+    const std::string& run;
+    const std::vector<std::string>& alone;
+  } sides[] = {{"first", c.first, c.first_alone}, {"second", c.second, c.second_alone}};
+  if (c.rows.empty()) {
+    for (const auto& [what, run, alone] : sides)
+      if (alone.empty())
+        out +=
+            line(fmt::format("The {} run has ranked no contender; `bakeoff report {}` says why.", what, run));
+    out += line("No contender was ranked in both.");
+  }
+  for (const auto& [what, run, alone] : sides)
+    if (!alone.empty()) {
       std::vector<std::string> spoken_names;
-      for (const std::string& id : *alone) spoken_names.push_back(spoken(c.contenders, id));
+      for (const std::string& id : alone) spoken_names.push_back(spoken(c.contenders, id));
       out += line(fmt::format("ranked in the {} alone: {}", what, join(spoken_names, ", ")));
     }
   out += "\n" + line(doubt(c));

@@ -209,7 +209,7 @@ class Devices(unittest.TestCase):
         for losses in told[1:]:
             for mine, one in zip(losses, told[0], strict=True):
                 self.assertAlmostEqual(mine, one, delta=2e-5)
-        if not support.FULL:  # every day `processes` sees what one says that is alone
+        if not support.FULL:  # cli.processes starts one without a launcher every day
             return
         plain = [python, folder / "train_torch_devices_2.py"]
         ran = support.called(plain, env=ALONE)
@@ -275,7 +275,7 @@ class Devices(unittest.TestCase):
         self.races_on_one_and_two("torch", told)
 
     def races_on_one_and_two(self, framework: str, told: dict[str, str]) -> None:
-        # Every day it is measured on one by the study alone: two contenders would be three heats.
+        # Every day the study alone compares with one device: a race of two contenders has three heats at least.
         devices, heats = ("[1, 2]", 3) if support.FULL else ("2", 1)
         path = self.recipe(
             [f'framework = "{framework}", devices = {devices}'],

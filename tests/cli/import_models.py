@@ -14,7 +14,7 @@ from torch.nn.utils import rnn
 
 
 class OneLayer(nn.Module):
-    """What many of the traps stand around."""
+    """One linear layer, the base of models whose forward holds the trap."""
 
     def __init__(self) -> None:
         super().__init__()

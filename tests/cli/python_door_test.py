@@ -210,11 +210,8 @@ class Racing(Door):
     def test_two_contenders(self) -> None:
         # Every day JAX alone, which starts in a third of PyTorch's time.
         first = "torch" if support.FULL else "jax"
-        for budget in (
-            "12s",
-            "40s",
-            "5m",
-        ):  # beside other tests no race is decided before it ends
+        # The shortest that the proofs leave time for: beside other tests a budget ends the race.
+        for budget in ("12s", "40s", "5m"):
             text = (
                 f"{NET}{SHOW}\nimport bakeoff\n"
                 "data = torch.randn(40, 6), torch.arange(40) % 3\n"

@@ -223,7 +223,7 @@ class Place:
         return Outcome(process.returncode, out, err, seconds, process.pid)
 
     def ok(self, *arguments: str | Path, timeout: float = 3 * HANGS) -> Outcome:
-        """As run(); fails where the exit code is not 0."""
+        """As run(), and fails unless the exit code is 0."""
         outcome = self.run(*arguments, timeout=timeout)
         assert outcome.code == 0, outcome.err + outcome.out
         return outcome
@@ -269,7 +269,7 @@ class Place:
 def place_for(
     test: unittest.TestCase | type[unittest.TestCase], *environments: str, **how: Any
 ) -> Place:
-    """With these environments, or the test is skipped, and MLP in mlp.ir; closed behind the test or its class."""
+    """A place with MLP in mlp.ir, closed after the test or its class; skips where an environment is missing."""
     need(*environments)
     place = Place(environments, **how)
     if isinstance(test, type):
