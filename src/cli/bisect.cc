@@ -1,3 +1,9 @@
+// `bakeoff bisect`: which commit, or which version of a package, made a script or a recipe slower. The search
+// itself and its statistics are regression/bisect.h; here stands what it needs from outside: the list of
+// versions, a checkout or an environment for each that is probed, and the record, from which an interrupted
+// search goes on. The good end's checkout is kept all along, since every probe but the last is raced against
+// it.
+
 #include "regression/bisect.h"
 
 #include <fmt/format.h>

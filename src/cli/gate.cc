@@ -1,3 +1,8 @@
+// `bakeoff gate`: is this version slower than that one? For people it prints a table, for CI an exit code, a
+// JUnit file, a JSON file and annotations. Each output is written whatever became of the others, and whatever
+// the verdict: a job that fails has to show why. Exit code 3 (undecided) is no failure of the code under
+// test; what a pipeline makes of it is the pipeline's choice.
+
 #include <fmt/format.h>
 
 #include <cstdlib>

@@ -1,3 +1,8 @@
+// `bakeoff run`: options to a Session (run/session.h), which does everything, then the report. The launcher
+// of processes is started before anything else, while the program is small and has one thread. Two hidden
+// options serve heats in other processes: --heats-by hands each heat to a command, --serve-heat is what such
+// a command runs.
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// `bakeoff store`: the index of runs, which is made from run directories and can be made again from them. So
+// nothing is lost with it: a damaged or older index is moved aside with a message instead of being repaired,
+// and one run that cannot be read is listed with its reason while the others are imported.
+
 #include <fmt/format.h>
 
 #include "base/clock.h"

@@ -1,3 +1,8 @@
+// Exporters compute shapes and constants with ops (Shape, Gather, Concat, Slice) that are gone once they are
+// folded. The numbers are computed here as ONNX defines them. With each element go the places in the weights
+// that it was read from (its origins; several where weights were added): an array of rearranged or added
+// weights stays trained, and one that was computed in another way does not.
+
 #include "onnx/array.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,8 @@
-// Convolutions, linear and embedding.
+// A convolution here is a product of matrices whose second factor is never made: the address of element (k,
+// p) of the matrix of windows is taps[k] + places[p], so gemm reads the padded picture through two tables of
+// offsets. One code thus serves one to three axes, strides, dilations and groups, and the gradients are the
+// same product with the tables exchanged. Sums are in float64 and in a fixed order whatever the number of
+// threads: partial weight gradients of kBatchPieces pieces of the batch are added in the order of the pieces.
 
 #include <cassert>
 #include <limits>

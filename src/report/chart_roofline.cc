@@ -1,3 +1,10 @@
+// The roofline model (Williams, Waterman, Patterson, 2009): arithmetic per second against arithmetic per
+// byte, both on log scales, under the rates of memory and of the processor that were measured here. All
+// contenders do the same arithmetic on the same bytes by the model's count and so stand above one another at
+// one intensity, which is why layers have a row of marks of their own at the foot. Labels of roofs lie on
+// their lines, at another part of each: neighbouring caches have rates so close together that labels at one
+// end would cover each other.
+
 #include <fmt/format.h>
 
 #include <algorithm>

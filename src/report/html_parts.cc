@@ -1,3 +1,8 @@
+// The lower half of the page is lists of what is known of each contender: proofs, settings, environment,
+// scripts. A view of JSON is filled for the page's template, which has no logic but loops and flags; every
+// text is escaped by the template and never here, so that a framework's own message can not become markup.
+// What has no value is left out instead of shown as a dash: the lists differ much between contenders.
+
 #include "report/html_parts.h"
 
 #include <fmt/format.h>

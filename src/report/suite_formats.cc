@@ -1,3 +1,8 @@
+// A suite is a matrix of contenders and recipes, wider than most terminals. The columns are laid out as
+// boxes, then cut into as many tables below each other as the width asks for, each beginning with the names;
+// intervals are dropped before a table is cut. Markdown, JSON and CSV are read by programs and get every cell
+// in one piece.
+
 #include "report/suite_formats.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// One function for each op, found by the table at the end: it prints a call of jax.numpy, or of a helper
+// where jax.lax wants its arguments in a form that nobody reads at a glance (dimension numbers of a
+// convolution, reducers of a pool). A script gets the helpers that it calls and no others. Arguments that
+// equal a helper's defaults are left out, except in a block, where one function serves blocks whose arguments
+// differ.
+
 #include "emit/jax/ops.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// A functional model of Keras gives one output for each loss, and compile() pairs outputs and losses by their
+// order. So an output that two losses read is copied, and so is a softmax in front of a cross entropy, behind
+// which Keras on TensorFlow would look for the logits. Keras' own losses are used wherever they compute what
+// the recipe says; a comment at each function that replaces one says what Keras' own does differently.
+
 #include "emit/keras/model.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// One function for each op, found by the table at the end: the counterpart of emit/torch/ops.cc in C++.
+// Layers are nn modules, whose options are methods (`.stride(2)`), and functions take them as arguments in a
+// fixed order, so that little of the text is shared with Python's although the functions are the same. Some
+// literals need a type: a list {0, 1} may be read as a text, and an int64_t that is printed as 2 is an int.
+
 #include "emit/libtorch/ops.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,10 @@
+// A C++ program is printed in the order in which a compiler must meet its parts, while what the head needs
+// (which helpers, which includes) is known only once the rest is printed: text() prints everything below the
+// head first and inserts the helpers that it calls. Names are given before anything is printed, from one
+// Namer that knows every word of the program, since an input called `loss` or `data` would shadow ours.
+// Modules are planned twice: flat, to know where each tensor of the weights file goes, and with the blocks
+// that the model is printed in.
+
 #include "emit/libtorch/script.h"
 
 #include <fmt/format.h>

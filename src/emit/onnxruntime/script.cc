@@ -1,3 +1,8 @@
+// ONNX Runtime reads a file, not a script. The script builds that file as its exporter would have written it,
+// node by node with onnx.helper, and runs it: a reader sees the graph that is raced, and the weights stay in
+// the same safetensors file as everybody's. Session options are printed from the contender's settings; what
+// is timed is the session's run alone, with inputs and outputs bound to memory where the setting asks for it.
+
 #include "emit/onnxruntime/script.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,9 @@
+// One function for each op, found by the table at the end. TensorFlow has the channels last, so that axes of
+// the IR are turned as they are printed. Most of the special cases below are gaps of TensorFlow: kernels that
+// exist on a GPU alone, gradients that XLA lacks, pads that an op does not take. Each case says which gap it
+// goes around, and op parity runs every op in both ways of execution, which shows when a release has closed
+// or opened one.
+
 #include "emit/tensorflow/ops.h"
 
 #include <fmt/format.h>

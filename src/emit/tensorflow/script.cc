@@ -1,3 +1,8 @@
+// The script is read from above: data, weights, batches, model, loss, step, loop. What a step is depends on
+// three settings that change its text and not its result: eager or tf.function, XLA, and how many steps one
+// call makes. Where one call makes several, a loop of the graph itself calls the same train_step and collects
+// the losses, so that Python is not asked between two of them.
+
 #include "emit/tensorflow/script.h"
 
 #include <fmt/format.h>

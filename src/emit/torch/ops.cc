@@ -1,3 +1,9 @@
+// One function for each op, found by the table at the end: it prints the call that a person would write. A
+// layer whose parameters are those of an nn module is that module's call, else the function of
+// torch.nn.functional with its weights as arguments. Pads that differ between two sides are an F.pad before
+// the call, as torch's own layers take one number for both; options that equal torch's defaults are left out
+// by the printer.
+
 #include "emit/torch/ops.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// One table serves every way in which requests arrive: a single stream, and each rate of a server. Of a queue
+// that grew without end no percentile is shown, as it would only say how long was measured. Each percentile
+// has its bounds in the cell, and in the cell's hint how far apart the processes were: a tail that one
+// process alone has is that process's, not the framework's.
+
 #include "study/latency/latency_section.h"
 
 #include <fmt/format.h>

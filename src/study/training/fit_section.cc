@@ -1,3 +1,8 @@
+// Whole trainings with several seeds. A row shows the median and the range of the seeds that ended well,
+// since three to five trainings carry no interval worth printing; where none ended well it shows no time.
+// Losses and accuracies stand beside the seconds: a training that was quicker because it learned less is no
+// quicker training.
+
 #include "study/training/fit_section.h"
 
 #include <fmt/format.h>
