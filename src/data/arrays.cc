@@ -1,3 +1,8 @@
+// Rows are streamed, as data may be larger than memory: a header says type and shape, then blocks of numbers
+// are converted to the input's type while they are handed on. The error for a number that the type cannot
+// hold names its row. An array in Fortran order is the exception: its rows are not in one piece, so it is
+// read whole.
+
 #include "data/arrays.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// The layout that everybody uses: a folder for each class. Labels are the classes' places in the order of
+// their names, byte by byte, so that the same folder gives the same labels in every locale. What lies in a
+// class folder and is no picture is an error and not skipped: a file that is left out in silence changes what
+// is trained on.
+
 #include "data/image_folder.h"
 
 #include <fmt/format.h>

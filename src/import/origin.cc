@@ -1,3 +1,8 @@
+// What a model computes only its framework knows, so the framework is asked, in a process that may hang or
+// crash without harm to this one: it has a time limit, and the end of its output is kept for the message. It
+// is told which ops the IR has, so that all that cannot be imported is in one refusal instead of one after
+// the other. The same process then computes the original's float64 values for the proof.
+
 #include "import/origin.h"
 
 #include <fmt/format.h>

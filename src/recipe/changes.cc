@@ -1,3 +1,8 @@
+// Options such as --set change the recipe's text, not only its values: the run's record keeps the text, and
+// what was run has to stand in it. The changed text is parsed from the start, so that a change is checked
+// like a file. If that fails, the options are taken off from the last one on until the text is right, and the
+// error names the option that made it wrong instead of a line that the user never wrote.
+
 #include "recipe/changes.h"
 
 #include <fmt/format.h>

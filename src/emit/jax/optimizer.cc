@@ -1,3 +1,7 @@
+// An optimizer of optax is a chain of transformations. Where optax has the very update (frameworks differ in
+// the place of epsilon and in the order of decay and momentum), the stock function is printed; else a chain
+// of optax's parts, with a helper of ours for the part that optax lacks.
+
 #include "emit/jax/optimizer.h"
 
 #include <fmt/format.h>

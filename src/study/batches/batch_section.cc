@@ -1,3 +1,8 @@
+// The search for the best batch size as a table and a picture. The best is the batch with the greatest
+// throughput; the range over the processes stands beside each rate, so that a reader sees whether a smaller
+// batch was as quick. Batches that failed stay in the table with their reason, since the largest that works
+// is an answer too.
+
 #include "study/batches/batch_section.h"
 
 #include <fmt/format.h>
