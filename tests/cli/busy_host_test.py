@@ -37,6 +37,7 @@ class BusyHost(unittest.TestCase):
         self.addCleanup(neighbour.wait)
         self.addCleanup(neighbour.kill)
 
+    @support.full_tier
     def test_the_verdict_is_refused_and_the_host_named(self) -> None:
         self.place.write("busy.toml", recipe())
         outcome = self.place.run("run", "busy.toml", "--out", "run", "--format", "json")

@@ -101,6 +101,7 @@ def wait():
 
 
 class Pairs(Explain):
+    @support.full_tier
     def test_calls_of_a_model_that_nothing_trains_and_that_end_soon(self) -> None:
         calls = CALLS.replace("range(200)", "range(390)")  # 388 are observed
         self.assertIn("range(390)", calls)

@@ -243,6 +243,7 @@ class Importing(unittest.TestCase):
             self.assertEqual(outcome.code, 2, outcome.out)
             self.assertIn(why, outcome.err)
 
+    @support.full_tier
     def test_ten_thousand_nodes(self) -> None:
         outcome = self.imported("chain")
         self.assertEqual(outcome.code, 0, outcome.err)

@@ -240,6 +240,7 @@ class Raced(OwnData):
         self.assertEqual(len(record["source_sha256"]), 2 if name == "idx" else 1)
         self.assertIn(f"{ROWS} rows of", record["data_description"])
 
+    @support.full_tier
     def test_a_race_on_pictures(self) -> None:
         self.check("folder", 0)
 

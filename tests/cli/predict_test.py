@@ -37,10 +37,10 @@ HEADS = """workload heads(x: f32[N,3,5,4], y: f32[N,2,5,4], k: i32[N]) {
 # Rows of the outputs that two scripts saved, and the largest difference between them.
 COMPARE = """
 import sys
-from safetensors.torch import load_file
+from safetensors.numpy import load_file
 a, b = (load_file(path)["output"] for path in sys.argv[1:])
-assert a.shape == b.shape and a.abs().max() > 0
-print(len(a), (a - b).abs().max().item())
+assert a.shape == b.shape and abs(a).max() > 0
+print(len(a), abs(a - b).max())
 """
 
 
@@ -86,7 +86,7 @@ class Predict(unittest.TestCase):
             )
             self.assertRegex(shown, r"^batch +0:? +mean output \S+\n")
         compared = self.alone(
-            "torch", "-c", COMPARE, *[folder / name for name in SCRIPTS.values()]
+            "onnxruntime", "-c", COMPARE, *[folder / name for name in SCRIPTS.values()]
         )
         rows, distance = compared.split()
         self.assertEqual(int(rows) % 50, 0)
@@ -107,7 +107,9 @@ class Predict(unittest.TestCase):
         folder = place.path / "s"
         for name in ("torch", "jax"):
             self.alone(name, folder / f"predict_{name}.py", "--out", folder / name)
-        compared = self.alone("torch", "-c", COMPARE, folder / "torch", folder / "jax")
+        compared = self.alone(
+            "onnxruntime", "-c", COMPARE, folder / "torch", folder / "jax"
+        )
         self.assertLess(float(compared.split()[1]), 1e-5)
 
     def test_several_outputs_are_proven_and_saved(self) -> None:
@@ -136,7 +138,7 @@ class Predict(unittest.TestCase):
             self.alone(name, folder / f"predict_{name}.py", "--out", folder / name)
         for output in ("scores", "masks"):
             compared = self.alone(
-                "torch", "-c", COMPARE.replace("output", output),
+                "onnxruntime", "-c", COMPARE.replace("output", output),
                 folder / names[0], folder / names[1],
             )  # fmt: skip
             self.assertLess(float(compared.split()[1]), 1e-5)

@@ -256,6 +256,8 @@ class Outcomes(PyTest):
         self.assertEqual(self.git("worktree", "list").count("\n"), 1)
 
 
+# Every day cli.action plays a real gate, and the outcomes above one that answers at once.
+@support.full_tier
 class RealGate(PyTest):
     def test_ten_times_as_slow(self) -> None:
         if self.place.run("gate", "--help").code != 0:

@@ -535,6 +535,17 @@ class Postgresql(Tests.Both):
         cls.addClassCleanup(PostgresPlaces.server.close)
         PostgresPlaces.server.start()
 
+    # Every day with SQLite; what a server adds is that it goes away.
+    test_two_importers_at_once = support.full_tier(
+        Tests.Both.test_two_importers_at_once
+    )
+    test_killed_in_mid_import_the_index_is_whole_and_goes_on = support.full_tier(
+        Tests.Both.test_killed_in_mid_import_the_index_is_whole_and_goes_on
+    )
+    test_ctrl_c_keeps_what_was_read = support.full_tier(
+        Tests.Both.test_ctrl_c_keeps_what_was_read
+    )
+
     def test_the_path_has_no_password(self) -> None:
         out = self.ok("store", "path").out
         self.assertIn("postgresql://bakeoff@", out)

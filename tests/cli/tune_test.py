@@ -34,12 +34,17 @@ class Tune(unittest.TestCase):
         self.place.write("r.toml", RECIPE)
 
     def test_settings_are_raced_alone_and_the_best_remains(self) -> None:
-        got = self.place.ok("tune", "r.toml", "--minutes", "0.5", "--out", "out")
+        for minutes in ("0.5", "2", "10"):  # a busy machine needs more for every stage
+            found = f"out{minutes}"
+            got = self.place.run("tune", "r.toml", "--minutes", minutes, "--out", found)
+            if got.code == 0:
+                break
+        self.assertEqual(got.code, 0, got.err)
         self.assertEqual(self.place.none_left(), {})
         for text in ("What each setting gains", "steps_per_call=8 alone: ", "times as"):
             self.assertIn(text, got.out)
         self.assertNotIn("not the same computation", got.out)
-        out = self.place.path / "out"
+        out = self.place.path / found
         (tuned,) = json.loads((out / "tune.json").read_text())["tuned"]
         changes = {one["change"] for one in tuned["alone"]}
         self.assertLessEqual({"steps_per_call=8", "donate=false"}, changes)
