@@ -5,8 +5,10 @@
 #include "../tests/golden.h"
 #include "emit/generation.h"
 #include "emit/precision.h"
+#include "ir/op_table.h"
 #include "ir/text.h"
 #include "passes/decode.h"
+#include "zoo/zoo.h"
 
 namespace bakeoff::emit {
 namespace {
@@ -17,6 +19,23 @@ std::string words_of(const std::string& text) {
   for (const char c : text)
     if (c != ' ' || !words.ends_with(' ')) words += c == '\n' ? ' ' : c;
   return words;
+}
+
+TEST(Frameworks, HaveAFunctionForEveryOpOfTheTable) {
+  for (const Framework* framework : frameworks())
+    for (const ir::OpInfo& row : ir::op_table())
+      EXPECT_TRUE(framework->supports(row.op)) << framework->title << ": " << row.name;
+}
+
+TEST(Frameworks, NameAnOpThatTheyLack) {
+  for (const Framework* framework : frameworks()) {
+    Framework blind = *framework;
+    blind.supports = [](ir::Op op) { return op != ir::Op::kMaxPool2d; };
+    const Status status = check_supported(blind, *zoo::build("mnist_cnn"));
+    ASSERT_FALSE(status.has_value());
+    EXPECT_EQ(status.error().message.find(blind.title + " has no emitter for op 'max_pool2d'"), 0)
+        << status.error().message;
+  }
 }
 
 // The base of LoRA: what products and lookups alone read is stored in half precision. What trains, what a norm reads,

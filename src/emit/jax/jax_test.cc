@@ -5,7 +5,6 @@
 
 #include "../tests/golden.h"
 #include "../tests/golden_models.h"
-#include "ir/op_table.h"
 #include "ir/text.h"
 #include "zoo/zoo.h"
 
@@ -232,24 +231,12 @@ TEST(Jax, AsIsStatesOnlyWhatTheRecipeStates) {
   EXPECT_TRUE(holds(of_zoo("mlp_small", training).source, "optax.rmsprop(LEARNING_RATE, decay=0.9)\n"));
 }
 
-TEST(Jax, HasAFunctionForEveryOpOfTheTable) {
-  for (const ir::OpInfo& row : ir::op_table()) EXPECT_TRUE(jax_framework().supports(row.op)) << row.name;
-}
-
 TEST(Jax, RefusesWhatDoesNotExist) {
   ir::Training training = mnist_training();
   training.optimizer.eps_form = EpsForm::kHat;
   const auto workload = *zoo::build("mlp_small");
   const Request request{workload, training, {{"donate", "true"}}, "train_jax.py"};
   EXPECT_TRUE(holds(jax_framework().emit(request).error().message, "no eps_form \"hat\""));
-}
-
-TEST(Jax, MissingOpIsAnErrorThatNamesIt) {
-  Framework blind = jax_framework();
-  blind.supports = [](ir::Op op) { return op != ir::Op::kMaxPool2d; };
-  const Status status = check_supported(blind, *zoo::build("mnist_cnn"));
-  ASSERT_FALSE(status.has_value());
-  EXPECT_TRUE(holds(status.error().message, "JAX has no emitter for op 'max_pool2d'"));
 }
 
 TEST(Jax, DefaultsFollowOptaxAndLeaveOutWhatIsStated) {

@@ -4,7 +4,6 @@
 
 #include "../tests/golden.h"
 #include "../tests/golden_models.h"
-#include "ir/op_table.h"
 #include "ir/text.h"
 #include "zoo/zoo.h"
 
@@ -201,10 +200,6 @@ TEST(Keras, WritesEveryOtherOpAsItsGolden) {
   const Result<Emitted> emitted = emit_text(kAllSortsModel, adam_training());
   ASSERT_TRUE(emitted.has_value()) << emitted.error().text();
   expect_goldens("all_sorts", *emitted);
-}
-
-TEST(Keras, HasAFunctionForEveryOpOfTheTable) {
-  for (const ir::OpInfo& row : ir::op_table()) EXPECT_TRUE(keras_framework().supports(row.op)) << row.name;
 }
 
 TEST(Keras, ShowsItsSettings) {
@@ -454,10 +449,6 @@ TEST(Keras2, WritesEveryWorkloadOfTheZooWithoutKeras3) {
       EXPECT_FALSE(holds(text, "KERAS_BACKEND"));
     }
   }
-}
-
-TEST(Keras2, HasAFunctionForEveryOpOfTheTable) {
-  for (const ir::OpInfo& row : ir::op_table()) EXPECT_TRUE(keras2_framework().supports(row.op)) << row.name;
 }
 
 TEST(Keras2, PrintsALoopThatAnImporterHasUnrolled) {

@@ -7,7 +7,6 @@
 #include "../tests/golden.h"
 #include "../tests/golden_models.h"
 #include "emit/libtorch/cpp.h"
-#include "ir/op_table.h"
 #include "ir/text.h"
 #include "zoo/op_cases.h"
 #include "zoo/zoo.h"
@@ -198,13 +197,6 @@ TEST(Libtorch, AsIsLeavesUnstatedKeysToLibtorch) {
   const std::string stated = of_zoo("mlp_small", training);
   EXPECT_TRUE(holds(stated, "class AdamEpsInside"));
   EXPECT_TRUE(holds(stated, "options.betas({0.9, 0.95}).eps(1e-8).weight_decay(0.0);")) << stated;
-}
-
-TEST(Libtorch, EveryOpHasAFunction) {
-  for (const ir::OpInfo& row : ir::op_table()) {
-    SCOPED_TRACE(row.name);
-    EXPECT_TRUE(libtorch_framework().supports(row.op));
-  }
 }
 
 TEST(Libtorch, EverySettingIsVisible) {

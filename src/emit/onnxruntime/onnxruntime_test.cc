@@ -5,7 +5,6 @@
 
 #include "../tests/golden.h"
 #include "../tests/golden_models.h"
-#include "ir/op_table.h"
 #include "ir/text.h"
 #include "zoo/zoo.h"
 
@@ -47,11 +46,6 @@ TEST(OnnxRuntime, WritesEveryWorkloadOfTheZoo) {
     SCOPED_TRACE(entry.name);
     EXPECT_FALSE(source(*zoo::build(entry.name)).empty());
   }
-}
-
-TEST(OnnxRuntime, HasAFunctionForEveryOpOfTheTable) {
-  for (const ir::OpInfo& row : ir::op_table())
-    EXPECT_TRUE(onnxruntime_framework().supports(row.op)) << row.name;
 }
 
 TEST(OnnxRuntime, WritesTheSettings) {

@@ -5,7 +5,6 @@
 
 #include "../tests/golden.h"
 #include "../tests/golden_models.h"
-#include "ir/op_table.h"
 #include "ir/text.h"
 #include "zoo/zoo.h"
 
@@ -303,25 +302,12 @@ TEST(TensorFlow, AsIsTakesOnlyWhatTheRecipeStates) {
   EXPECT_TRUE(holds(source, "RHO = 0.5\nEPSILON = 1e-7\n")) << source;
 }
 
-TEST(TensorFlow, HasAFunctionForEveryOpOfTheTable) {
-  for (const ir::OpInfo& row : ir::op_table())
-    EXPECT_TRUE(tensorflow_framework().supports(row.op)) << row.name;
-}
-
 TEST(TensorFlow, RefusesWhatDoesNotExist) {
   ir::Training training = mnist_training();
   training.optimizer.eps_form = EpsForm::kHat;
   const auto workload = *zoo::build("mlp_small");
   const Request request{workload, training, kFunction, "train_tensorflow.py"};
   EXPECT_TRUE(holds(tensorflow_framework().emit(request).error().message, "no eps_form \"hat\""));
-}
-
-TEST(TensorFlow, MissingOpIsAnErrorThatNamesIt) {
-  Framework blind = tensorflow_framework();
-  blind.supports = [](ir::Op op) { return op != ir::Op::kMaxPool2d; };
-  const Status status = check_supported(blind, *zoo::build("mnist_cnn"));
-  ASSERT_FALSE(status.has_value());
-  EXPECT_TRUE(holds(status.error().message, "TensorFlow has no emitter for op 'max_pool2d'"));
 }
 
 TEST(TensorFlow, RefusesXlaWithoutAFunction) {

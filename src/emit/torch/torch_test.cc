@@ -8,7 +8,6 @@
 
 #include "../tests/golden.h"
 #include "../tests/golden_models.h"
-#include "ir/op_table.h"
 #include "ir/text.h"
 #include "zoo/op_cases.h"
 #include "zoo/zoo.h"
@@ -631,13 +630,6 @@ TEST(Torch, AsIsLeavesUnstatedKeysToTorch) {
   EXPECT_FALSE(holds(inside, "weights.safetensors"));
   EXPECT_TRUE(holds(inside, "shuffle=True"));
   EXPECT_FALSE(holds(inside, "fp32_precision"));
-}
-
-TEST(Torch, EveryOpHasAFunction) {
-  for (const ir::OpInfo& row : ir::op_table()) {
-    SCOPED_TRACE(row.name);
-    EXPECT_TRUE(torch_framework().supports(row.op));
-  }
 }
 
 TEST(Torch, RefusesImplementationsThatTorchLacks) {
