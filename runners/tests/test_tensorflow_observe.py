@@ -543,7 +543,10 @@ print(total.hex())
 """
 
 
-@pytest.mark.parametrize("word", ["function", "predict"])
+WORDS = ["function", "predict"] if FULL else ["function"]
+
+
+@pytest.mark.parametrize("word", WORDS)
 def test_calls_of_what_nothing_trains(tmp_path: Path, word: str) -> None:
     path = written(tmp_path / "calls.py", CALLED)
     plain = bare(path, word)
