@@ -1097,7 +1097,7 @@ def rms_norm(m: Mapper, a: Args) -> Value:
     dims = len(a.normalized_shape)
     if x.layout.n is not None and x.layout.n >= x.layout.rank - dims:
         raise Unsupported("normalises over the batch")
-    eps = float(torch.finfo(torch.float64).eps if a.eps is None else a.eps)
+    eps = float(torch.finfo(torch.float32).eps if a.eps is None else a.eps)
     if isinstance(a.weight, Value):
         return _scaled(m, rms_norm(m, Args(a, weight=None)), a.weight, None)
     if m.known("rms_norm"):

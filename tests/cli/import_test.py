@@ -285,6 +285,10 @@ class Proven(Proving):
         self.assertEqual(done.code, 0, done.err)
         self.assertIn("no gradient reaches these, they are frozen: gain", done.out)
 
+    def test_the_least_numbers_are_those_of_float32(self) -> None:
+        text = self.proves("LeastNumbers", "f32[4,6]")
+        self.assertEqual(text.count("=1.1920928955078125e-07"), 3)
+
     def test_masks_of_an_attention_that_sees_a_window(self) -> None:
         self.proves("Windowed", "i32[4,9]", "i32[4,9]")
 
