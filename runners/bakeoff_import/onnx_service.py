@@ -348,7 +348,16 @@ def _own_ops(opset: int) -> list[Any]:
             return (log_softmax(x, _axis(self.onnx_node, x.ndim)),)
 
     old = [Softmax, LogSoftmax] if opset < 13 else []
-    return [BatchNormalization, Dropout, Erf, Gelu, HardSwish, Selu, ConvTranspose, *old]
+    return [
+        BatchNormalization,
+        Dropout,
+        Erf,
+        Gelu,
+        HardSwish,
+        Selu,
+        ConvTranspose,
+        *old,
+    ]
 
 
 def _axis(node: Any, rank: int) -> int:
