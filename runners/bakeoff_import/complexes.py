@@ -18,7 +18,7 @@ import torch
 from bakeoff_import.float64 import real_numbers
 from bakeoff_import.mapping import Args, Mapper
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.rows import over, row
+from bakeoff_import.rows import angle_of, over, root_of, row
 from bakeoff_import.steps import along, selected
 from bakeoff_import.values import Complex, Const, Param, Value
 
@@ -172,7 +172,10 @@ def complex_(m: Mapper, a: Args) -> Any:
         return Complex(real, m.unary("neg", m.value(imag)))
     if short == "abs":
         squares = [m.unary("square", m.value(part)) for part in (real, imag)]
-        return m.unary("sqrt", over("add", m, *squares))
+        return root_of(m, over("add", m, *squares))
+    if short == "angle" and imag is not None:
+        y, x = m.value(imag), m.value(real)
+        return angle_of(m, y, x, m.broadcast([y, x], y.shape, y.layout.n))
     if short == "exp":
         size = m.unary("exp", m.value(real))
         turned = (m.unary(f, m.value(imag)) for f in ("cos", "sin"))

@@ -197,6 +197,12 @@ def _refuse_hidden(module: torch.nn.Module) -> None:
 def _refuse_by_sight(module: torch.nn.Module) -> None:
     """What an export would leave out, or fail at without saying why."""
     _refuse_hidden(module)
+    for key, tensor in [*module.named_parameters(), *module.named_buffers()]:
+        if tensor.layout != torch.strided:
+            raise ImportProblem(
+                f"'{key}' is a sparse tensor, which the IR lacks",
+                f"{key}.to_dense(), and torch.mm in the place of torch.sparse.mm",
+            )
     for key, parameter in module.named_parameters():
         if getattr(parameter, "_backward_hooks", None):
             raise ImportProblem(

@@ -92,6 +92,12 @@ class Float64(TorchFunctionMode):  # type: ignore[misc]
         if func == torch.Tensor.data.__get__:
             return args[0].detach()  # which an export can follow
         name = getattr(func, "__name__", "")
+        if name == "rms_norm":  # without eps it has that of the precision
+            words = dict(zip(("input", "normalized_shape", "weight", "eps"), args))
+            kwargs = {**words, **kwargs}
+            if kwargs.get("eps") is None:
+                kwargs["eps"] = torch.finfo(torch.float32).eps
+            return func(**kwargs)
         if name in ("all", "any") and hasattr(next(iter(args), 0), "bakeoff_finite"):
             return args[0].bakeoff_finite  # a branch on it would depend on the data
         made = func(
@@ -271,6 +277,30 @@ def real_numbers(tensor: Any) -> Any:
     return torch.view_as_real(tensor) if tensor.is_complex() else tensor
 
 
+class _Limits:
+    """torch.finfo of what is float64 here and float32 in the user's code: what is least
+    there, as it bounds logarithms and roots. Masks keep the largest that there are."""
+
+    own = torch.finfo
+
+    def __init__(self, dtype: Any = None) -> None:
+        self._held = self.own(*() if dtype is None else (dtype,))
+
+    def __getattr__(self, name: str) -> Any:
+        wide = self._held.bits == 64 and name not in ("min", "max", "bits", "dtype")
+        return getattr(self.own(torch.float32) if wide else self._held, name)
+
+
+@contextlib.contextmanager
+def limits_of_float32() -> Iterator[None]:
+    """What the code asks of a precision is that which it would have."""
+    before, torch.finfo = torch.finfo, _Limits
+    try:
+        yield
+    finally:
+        torch.finfo = before
+
+
 def in_float64(module: torch.nn.Module) -> torch.nn.Module:
     """The module in float64; its forward runs under Float64."""
     module = module._apply(lambda tensor: tensor.to(_wide(tensor.dtype))).cpu()
@@ -278,7 +308,7 @@ def in_float64(module: torch.nn.Module) -> torch.nn.Module:
     forward = module.forward
 
     def wide(*args: Any, **kwargs: Any) -> Any:
-        with float64_by_default(), Float64(), Float64.within:
+        with float64_by_default(), limits_of_float32(), Float64(), Float64.within:
             return forward(*args, **kwargs)
 
     wide.__wrapped__ = forward  # type: ignore[attr-defined]  # its signature

@@ -290,13 +290,17 @@ def moments(m: Walk, op: Any, a: Call) -> Any:
     return kept, m.reduce("mean", apart, op.axes, keep)
 
 
+def _epsilon(m: Walk, op: Any) -> float:
+    return float(m.keras.config.epsilon() if op.epsilon is None else op.epsilon)
+
+
 @operation("Normalize")
 def normalize(m: Walk, op: Any, a: Call) -> Held:
-    """x * `rsqrt`(`maximum`(`sum`(`square`(x)), epsilon))"""
+    """x * `rsqrt`(`maximum`(`sum`(`square`(x)), epsilon^2))"""
     if op.order not in (2, None):
         raise Unsupported(f"normalises by the norm of order {op.order}", "order=2")
     total = m.reduce("sum", m.one("square", a.first), op.axis, True)
-    least = m.pointwise("maximum", total, float(op.epsilon))
+    least = m.pointwise("maximum", total, _epsilon(m, op) ** 2)
     return m.pointwise("mul", a.first, m.one("rsqrt", least))
 
 
@@ -869,7 +873,7 @@ def layer_norm(m: Walk, op: Any, a: Call) -> Held:
         g is None or is_variable(m.keras, g) for g in (gamma, beta)
     ):
         raise Unsupported("has a computed scale", "keras.layers.LayerNormalization")
-    return normalised(m, held, axes, gamma, beta, float(op.epsilon))
+    return normalised(m, held, axes, gamma, beta, _epsilon(m, op))
 
 
 # ---- pictures

@@ -20,7 +20,7 @@ import torch
 from bakeoff_import.builder import LARGEST
 from bakeoff_import.mapping import Args, Mapper, Row, coefficient
 from bakeoff_import.problems import Unsupported
-from bakeoff_import.rows import _axes, expand, over, repeat_interleave, row
+from bakeoff_import.rows import _axes, expand, over, repeat_interleave, root_of, row
 from bakeoff_import.steps import (
     along,
     averaging,
@@ -1097,7 +1097,7 @@ def rms_norm(m: Mapper, a: Args) -> Value:
     dims = len(a.normalized_shape)
     if x.layout.n is not None and x.layout.n >= x.layout.rank - dims:
         raise Unsupported("normalises over the batch")
-    eps = float(torch.finfo(torch.float64).eps if a.eps is None else a.eps)
+    eps = float(torch.finfo(torch.float32).eps if a.eps is None else a.eps)
     if isinstance(a.weight, Value):
         return _scaled(m, rms_norm(m, Args(a, weight=None)), a.weight, None)
     if m.known("rms_norm"):
@@ -1122,8 +1122,7 @@ def cosine_similarity(m: Mapper, a: Args) -> Value:
         return m.reduced("sum", both, _axes(m, both, axis), False)
 
     def size(v: Value) -> Value:
-        root = m.unary("sqrt", total(v, v))
-        return m.made("maximum", [root, m.number(float(a.eps))], root.layout)
+        return root_of(m, total(v, v), float(a.eps) ** 2)
 
     return over("div", m, over("div", m, total(x, y), size(x)), size(y))
 

@@ -28,6 +28,7 @@ _FLOATS = {
     onnx.TensorProto.BFLOAT16,
 }
 _DOUBLE = onnx.TensorProto.DOUBLE
+_SELU = 1.6732632423543772, 1.0507009873554805
 
 
 def _shortest(number: float) -> float:
@@ -259,10 +260,12 @@ def _opset(model: Any) -> int:
 def _own_ops(opset: int) -> list[Any]:
     """Batch norm, which the reference computes as in training before opset 14;
     dropout, which it applies before opset 12; softmax, which it takes along one axis
-    before opset 13 too; erf, and the 1/6 of hard swish, which it rounds to float32."""
+    before opset 13 too; erf, the 1/6 of hard swish and the numbers of selu, which it
+    rounds to float32; transposed convolutions, whose groups it mixes up."""
     import math
 
     from onnx.reference.op_run import OpRun
+    from onnx.reference.ops.op_conv_transpose import ConvTranspose as OneGroup
 
     class BatchNormalization(OpRun):  # type: ignore[misc]
         op_domain = ""
@@ -305,6 +308,28 @@ def _own_ops(opset: int) -> list[Any]:
         def _run(self, x: Any, **named: Any) -> Any:
             return (x * np.clip(x / 6 + 0.5, 0, 1),)
 
+    class Selu(OpRun):  # type: ignore[misc]
+        op_domain = ""
+
+        def _run(self, x: Any, **named: Any) -> Any:
+            numbers = []
+            for name, exact in zip(("alpha", "gamma"), _SELU):
+                number = getattr(self, name, None) or exact
+                numbers.append(exact if abs(number - exact) < 1e-6 else number)
+            alpha, gamma = numbers
+            return (gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))),)
+
+    class ConvTranspose(OneGroup):  # type: ignore[misc]
+        op_domain = ""
+
+        def _run(self, x: Any, w: Any, b: Any = None, **named: Any) -> Any:
+            count = int(named.pop("group", None) or getattr(self, "group", None) or 1)
+            parts = [np.split(a, count, axis) for a, axis in ((x, 1), (w, 0))]
+            parts.append([None] * count if b is None else np.split(b, count))
+            made = [super(ConvTranspose, self)._run(*part, **named, group=1)[0]
+                    for part in zip(*parts)]  # fmt: skip
+            return (np.concatenate(made, axis=1),)
+
     def log_softmax(x: Any, axis: int) -> Any:
         flat = x.reshape(*x.shape[:axis], -1)  # the axes from this one on are one
         top = flat - flat.max(axis=-1, keepdims=True)
@@ -323,7 +348,16 @@ def _own_ops(opset: int) -> list[Any]:
             return (log_softmax(x, _axis(self.onnx_node, x.ndim)),)
 
     old = [Softmax, LogSoftmax] if opset < 13 else []
-    return [BatchNormalization, Dropout, Erf, Gelu, HardSwish, *old]
+    return [
+        BatchNormalization,
+        Dropout,
+        Erf,
+        Gelu,
+        HardSwish,
+        Selu,
+        ConvTranspose,
+        *old,
+    ]
 
 
 def _axis(node: Any, rank: int) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, Optional, Sequence
+from typing import Any, Sequence
 
 import torch
 
@@ -380,18 +380,41 @@ def index_written(m: Mapper, a: Args) -> Value:
 
 
 @row("topk", "sort")
-def topk(m: Mapper, a: Args) -> list[Optional[Value]]:
+def topk(m: Mapper, a: Args) -> list[Value]:
     """`argmax`, `embedding`, `where`, for each place anew: at most 32"""
     x = m.real(m.value(a.input))
     sorts = "k" not in a
     largest = bool(a.descending if sorts else a.largest)
     axis = x.layout.axis(a.dim)
-    size = x.shape[axis]
-    count = size if sorts else int(a.k)
+    count = x.shape[axis] if sorts else int(a.k)
     if axis == x.layout.n or count > MOST_SORTED:
         raise Unsupported(
             f"finds {count} places in order", f"at most {MOST_SORTED}, or a maximum"
         )
+    return _in_order(m, x, axis, count, largest)
+
+
+@row("median", "kthvalue")
+def kthvalue(m: Mapper, a: Args) -> list[Any]:
+    """the last of the k smallest, as topk; median: of half of them"""
+    x = m.real(m.value(a.input))
+    if a.get("dim") is None:
+        raise Unsupported("takes the median of the batch", "name the axis")
+    axis = x.layout.axis(a.dim)
+    count = int(a.get("k", (x.shape[axis] + 1) // 2))
+    if axis == x.layout.n or count > MOST_SORTED:
+        raise Unsupported(f"finds {count} places in order", f"at most {MOST_SORTED}")
+    parts = []
+    for part in _in_order(m, x, axis, count, False):
+        last = m.sliced(part, axis, count - 1, count)
+        gone = last.layout.dropped([axis], False)
+        parts.append(last if a.keepdim else m.reshaped(last, gone))
+    return parts
+
+
+def _in_order(m: Mapper, x: Value, axis: int, count: int, largest: bool) -> list[Value]:
+    """The largest elements along an axis, or the smallest, and their places."""
+    size = x.shape[axis]
     left = x if largest else m.unary("neg", x)
     values, places = [], []
     gone = x.layout.dropped([axis], False)

@@ -118,7 +118,7 @@ def leaky_relu(m: Mapper, a: Args) -> Value:
 
 @row("prelu")
 def prelu(m: Mapper, a: Args) -> Value:
-    """`relu`(x) - weight * `relu`(-x)"""
+    """`where`(0 < x, x, weight * x): the slope at 0 is the weight, as in torch"""
     x = m.value(a.input)
     weight = m.value(a.weight)
     count = weight.shape[0]
@@ -128,18 +128,20 @@ def prelu(m: Mapper, a: Args) -> Value:
         weight = m._fitted(weight, x.layout)
     else:
         weight = m.reshaped(weight, Layout(()))
-    negative = m.unary("relu", m.unary("neg", x))
-    scaled = m.made("mul", [negative, weight], x.layout)
-    return m.made("sub", [m.unary("relu", x), scaled], x.layout)
+    above = m.made("less", [m.number(0.0), x], x.layout, "bool")
+    return m.made("where", [above, x, m.made("mul", [x, weight], x.layout)], x.layout)
 
 
 @row("softplus")
 def softplus(m: Mapper, a: Args) -> Value:
-    """`softplus`; with beta: softplus(beta x) / beta"""
-    x, beta = m.value(a.input), float(a.beta)
-    if beta == 1:
-        return m.unary("softplus", x)
-    return m.binary("mul", m.unary("softplus", m.binary("mul", x, beta)), 1 / beta)
+    """`softplus`; with beta: softplus(beta x) / beta; above a threshold below 20: x"""
+    x, beta, most = m.value(a.input), float(a.beta), float(a.threshold)
+    out = m.unary("softplus", x if beta == 1 else m.binary("mul", x, beta))
+    out = out if beta == 1 else m.binary("mul", out, 1 / beta)
+    if most >= 20:  # there it differs from x by less than 1e-10 of it
+        return out
+    above = m.made("less", [m.number(most / beta), x], x.layout, "bool")
+    return m.made("where", [above, x, out], x.layout)
 
 
 @row("hardtanh", "clamp", "clip", "clamp_min", "clamp_max")
@@ -148,9 +150,13 @@ def clamp(m: Mapper, a: Args) -> Value:
     low = a.get("min_val", a.get("min"))
     high = a.get("max_val", a.get("max"))
     if all(b is None or isinstance(b, (int, float)) for b in (low, high)):
+        x = m.real(m.value(a.input))
+        total = _under_root(m, x)
+        if total and low is not None and low**2 >= _TINY and high is None:
+            return root_of(m, total, float(low) ** 2)
         return m.unary(
             "clip",
-            m.real(m.value(a.input)),
+            x,
             least=-math.inf if low is None else float(low),
             most=math.inf if high is None else float(high),
         )
@@ -243,6 +249,46 @@ for _name, _said, _add in (
     row(_name)(_formula(_said, _add))
 
 
+@row("fmod")
+def fmod(m: Mapper, a: Args) -> Value:
+    """a - b trunc(a / b)"""
+    whole = _truncated(m, m.pointwise("div", a.input, a.other))
+    return m.pointwise("sub", a.input, m.pointwise("mul", whole, a.other))
+
+
+@row("copysign")
+def copysign(m: Mapper, a: Args) -> Value:
+    """`abs`(a), or its `neg` `where` b < 0"""
+    (x, y), layout = m.aligned([a.input, a.other])
+    size = m.unary("abs", x)
+    below = m.made("less", [y, m.number(0.0)], y.layout, "bool")
+    return m.made("where", [below, m.unary("neg", size), size], layout)
+
+
+@row("atan2", "arctan2")
+def atan2(m: Mapper, a: Args) -> Value:
+    """`atan` of the smaller over the larger, then by the signs"""
+    (y, x), layout = m.aligned([a.input, a.other])
+    return angle_of(m, y, x, layout)
+
+
+def angle_of(m: Mapper, y: Value, x: Value, layout: Layout) -> Value:
+    """Of x, y in (-pi, pi]; 0 of 0, 0, as in torch."""
+    sizes = [m.unary("abs", y), m.unary("abs", x)]
+    flat = m.made("less_equal", sizes, layout, "bool")
+    least, most = (m.made("where", [flat, *pair], layout) for pair in ((y, x), (x, y)))
+    none = m.made("equal", [most, m.number(0.0)], layout, "bool")
+    most = m.made("where", [none, m.number(1.0), most], layout)
+    arc = m.unary("atan", m.made("div", [least, most], layout))
+    under, left = (
+        m.real(m.made("less", [v, m.number(0.0)], v.layout, "bool")) for v in (y, x)
+    )
+    side = m.binary("add", m.binary("mul", under, -2.0), 1.0)
+    turned = m.made("mul", [side, m.binary("mul", left, math.pi)], layout)
+    steep = m.made("sub", [m.binary("mul", side, math.pi / 2), arc], layout)
+    return m.made("where", [flat, m.made("add", [arc, turned], layout), steep], layout)
+
+
 @row("remainder")
 def remainder(m: Mapper, a: Args) -> Value:
     """a - b `floor`(a / b)"""
@@ -306,11 +352,11 @@ def rsub(m: Mapper, a: Args) -> Value:
 
 @row("div", "divide", "true_divide")
 def div(m: Mapper, a: Args) -> Any:
-    """`div`; rounding_mode="floor": `floor` of it"""
+    """`div`; rounding_mode="floor": `floor` of it; "trunc": as trunc"""
     mode = a.get("rounding_mode")
-    if mode == "trunc":
-        raise Unsupported("rounds towards zero", 'rounding_mode="floor"')
     out = m.pointwise("div", a.input, a.other)
+    if mode == "trunc":
+        return _truncated(m, out)
     return m.unary("floor", out) if mode == "floor" else out
 
 
@@ -1226,9 +1272,10 @@ def cumsum(m: Mapper, a: Args) -> Value:
     return m.unary("cumsum", x, axis=x.layout.ir_axis(x.layout.axis(a.dim)))
 
 
-@row("cumprod")
-def cumprod(m: Mapper, a: Args) -> Value:
-    """products with what is 1, 2, 4, ... places before"""
+def _running(
+    m: Mapper, a: Args, first: float, join: Callable[[Value, Value], Value]
+) -> Value:
+    """Each element joined with what is 1, 2, 4, ... places before; `first` in front."""
     x = m.real(m.value(a.input))
     axis, shift = x.layout.axis(a.dim), 1
     at = x.layout.ir_axis(axis)
@@ -1236,9 +1283,36 @@ def cumprod(m: Mapper, a: Args) -> Value:
         before = m.sliced(x, axis, 0, x.shape[axis] - shift)
         pads = [0] * 2 * (len(x.ir) - 1)  # of the axes behind N
         pads[2 * at - 2] = shift
-        before = m.made("pad", [before], x.layout, pad=pads, value=1.0)
-        x, shift = m.made("mul", [x, before], x.layout), 2 * shift
+        before = m.made("pad", [before], x.layout, pad=pads, value=first)
+        x, shift = join(x, before), 2 * shift
     return x
+
+
+@row("cumprod")
+def cumprod(m: Mapper, a: Args) -> Value:
+    """products with what is 1, 2, 4, ... places before"""
+    return _running(m, a, 1.0, lambda x, y: m.made("mul", [x, y], x.layout))
+
+
+@row("cummax", "cummin")
+def cummax(m: Mapper, a: Args) -> list[Optional[Value]]:
+    """`maximum`, `minimum` with what is 1, 2, 4, ... places before; no places"""
+    op = "maximum" if m._op_name(m.node) == "aten.cummax" else "minimum"
+    first = -_LARGEST if op == "maximum" else _LARGEST
+    return [_running(m, a, first, lambda x, y: m.made(op, [x, y], x.layout)), None]
+
+
+@row("logcumsumexp")
+def logcumsumexp(m: Mapper, a: Args) -> Value:
+    """`logaddexp` with what is 1, 2, 4, ... places before"""
+
+    def join(x: Value, y: Value) -> Value:
+        apart = m.unary("abs", m.made("sub", [x, y], x.layout))
+        rest = m.unary("log1p", m.unary("exp", m.unary("neg", apart)))
+        most = m.made("maximum", [x, y], x.layout)
+        return m.made("add", [most, rest], x.layout)
+
+    return _running(m, a, -1e30, join)
 
 
 def _variance(m: Mapper, a: Args) -> tuple[Value, Value]:
@@ -1265,10 +1339,30 @@ def var(m: Mapper, a: Args) -> Value:
     return _variance(m, a)[1]
 
 
+_TINY = 1e-36  # its root is 0 beside numbers of networks
+
+
+def root_of(m: Mapper, total: Value, least: float = _TINY) -> Value:
+    """A norm's root: torch's slope at 0 is 0 (rows of zeros, a point's distance from
+    itself), where that of the root alone is not finite. Weights are not 0."""
+    if least > _TINY or (total.layout.n is not None and not total.spread):
+        total = m.unary("clip", total, least=least, most=math.inf)
+    return m.unary("sqrt", total)
+
+
+def _under_root(m: Mapper, root: Value) -> Optional[Value]:
+    """Of what root_of has made its argument."""
+    made = m.graph.by_output.get(root.name)
+    low = m.graph.by_output.get(made.inputs[0]) if made and made.op == "sqrt" else None
+    if low is None or low.op != "clip" or low.attrs["least"] != _TINY:
+        return None
+    return Value(low.inputs[0], root.layout, "f32", root.spread)
+
+
 @row("std")
 def std(m: Mapper, a: Args) -> Value:
     """as var, `sqrt`"""
-    return m.unary("sqrt", _variance(m, a)[1])
+    return root_of(m, _variance(m, a)[1])
 
 
 @row("var_mean")
@@ -1283,8 +1377,12 @@ def norm(m: Mapper, a: Args) -> Value:
     """`sqrt` of `sum` of `square`; of order 1: `sum` of `abs`; else by `pow`, `max`"""
     x = m.value(a.input)
     order = a.get("p", a.get("ord", 2))
-    order = 2 if order is None else order
     axes, keep = _axes(m, x, a.get("dim")), bool(a.get("keepdim", False))
+    matrix = m._op_name(m.node) == "aten.linalg_norm" and len(axes) == 2
+    if order in (None, "fro"):
+        order = 2
+    elif matrix or isinstance(order, str):
+        raise Unsupported("is a norm of matrices", "ord='fro', or one axis")
     if order == 1:
         return m.reduced("sum", m.unary("abs", x), axes, keep)
     if order != 2:
@@ -1294,8 +1392,9 @@ def norm(m: Mapper, a: Args) -> Value:
         if math.isinf(order):
             return m.reduced("max" if order > 0 else "min", size, axes, keep)
         total = m.reduced("sum", m.binary("pow", size, order), axes, keep)
+        total = m.unary("clip", total, least=_TINY, most=math.inf)
         return m.binary("pow", total, 1 / order)
-    return m.unary("sqrt", m.reduced("sum", m.unary("square", x), axes, keep))
+    return root_of(m, m.reduced("sum", m.unary("square", x), axes, keep))
 
 
 @row("_weight_norm")

@@ -371,6 +371,25 @@ bool holds_one_order(const ir::Workload& workload, const LayoutPlan& plan, const
          });
 }
 
+// Parts of a split stand where the first of them is read: one statement prints them all. A loop is found with each part in
+// front of its own reader, where the statement would be printed behind parts that are read already, and hide what their
+// variables hold by then.
+void put_together(Loop& loop, const Slices& slices) {
+  const std::set<int> own(loop.body.begin(), loop.body.end());
+  std::vector<int> body;
+  std::set<int> done;
+  for (const int n : loop.body) {
+    std::vector<int> parts = slices.together(n);
+    if (!std::all_of(parts.begin(), parts.end(),
+                     [&](int part) { return own.contains(part) && !loop.moving.contains(part); }))
+      parts.clear();
+    if (parts.empty()) parts = {n};
+    for (const int part : parts)
+      if (done.insert(part).second) body.push_back(part);
+  }
+  loop.body = std::move(body);
+}
+
 }  // namespace
 
 std::set<ir::ValueId> Loop::reads(const ir::Workload& workload) const {
@@ -392,6 +411,8 @@ std::string Loop::Moving::place(const std::string& variable) const {
 Loops::Loops(const ir::Workload& workload, const std::vector<ir::Type>& types, const std::vector<int>& live,
              const LayoutPlan* plan)
     : loops_(LoopFinder(workload, types, live).find()) {
+  const Slices slices(workload, types, plan, &live);
+  for (Loop& loop : loops_) put_together(loop, slices);
   if (plan == nullptr) return;
   std::erase_if(loops_, [&](const Loop& loop) { return !holds_one_order(workload, *plan, loop); });
 }

@@ -162,6 +162,27 @@ TEST(Loops, DoNotReadPlacesInAnotherOrder) {
   EXPECT_TRUE(find(text + head("h3", 5)).loops.empty());
 }
 
+// The statement that prints all parts would otherwise stand behind the second part's reader.
+TEST(Loops, KeepThePartsOfASplitTogether) {
+  std::string text = first();
+  for (int t = 0; t < 4; ++t)
+    text += place(t, t) + cell(t, t == 0 ? "h" : fmt::format("o{}", t - 1)) +
+            fmt::format(
+                "  p{0} = slice(h{0}) axis=1 begin=0 end=2\n  q{0} = slice(h{0}) axis=1 begin=2 end=5\n"
+                "  e{0} = exp(q{0})\n  r{0} = reshape(p{0}) shape=N,1,2\n  k{0} = flatten(r{0})\n"
+                "  j{0} = concat(e{0}, k{0}) axis=1\n  o{0} = linear(j{0}; weight=o.weight[5,5])\n",
+                t);
+  const Found found = find(text + head("o3", 5));
+  ASSERT_EQ(found.loops.size(), 1u);
+  const std::vector<int>& body = found.loops[0].body;
+  const auto at = [&](const char* name) {
+    const auto named = [&](int n) { return found.workload.nodes[static_cast<size_t>(n)].output == name; };
+    return std::find_if(body.begin(), body.end(), named) - body.begin();
+  };
+  EXPECT_EQ(at("q1"), at("p1") + 1);
+  EXPECT_LT(at("p1"), at("e1"));
+}
+
 TEST(Loops, AreFoundInRandomDecoders) {
   int found = 0;
   for (uint64_t seed = 0; seed < 100; ++seed) {

@@ -146,6 +146,15 @@ const Split* Slices::split_at(int node, const Stretch& stretch, const Blocks& bl
   return &found->second;
 }
 
+std::vector<int> Slices::together(int node) const {
+  const auto next = splits_.upper_bound(node);
+  std::vector<int> all;
+  if (next == splits_.begin()) return all;
+  const auto& [first, split] = *std::prev(next);
+  for (int n = first; node <= split.nodes.back() && n <= split.nodes.back(); ++n) all.push_back(n);
+  return all;
+}
+
 std::string Slices::select_at(int node, const Stretch& stretch, const Blocks& blocks) const {
   const auto found = selects_.find(node);
   return found == selects_.end() || !apart(node, node + 1, stretch, blocks) ? "" : found->second;

@@ -40,6 +40,8 @@ class Slices {
 
   // The split whose first slice this node is; null if there is none, or one that leaves the stretch or enters a block.
   const Split* split_at(int node, const Stretch& stretch, const Blocks& blocks) const;
+  // The nodes of the split that this one is a node of; empty: of none.
+  std::vector<int> together(int node) const;
   // "[:, 0]" for a slice that the next node, a reshape, completes; else empty.
   std::string select_at(int node, const Stretch& stretch, const Blocks& blocks) const;
 

@@ -170,14 +170,13 @@ Result<Values> remainder(Mapper& m, const Call& call) {
   if (call.integer("fmod", 0) != 1) return refused("its remainder has the sign of the divisor (fmod = 0)");
   TRY(const Value x, floats(call.in(0)));
   TRY(const Value y, floats(call.in(1)));
-  TRY(const Value size, m.elementwise("abs", {x}));
-  TRY(const Value by, m.elementwise("abs", {y}));
-  TRY(Value whole, m.elementwise("div", {size, by}));
+  TRY(const Value ratio, m.elementwise("div", {x, y}));
+  TRY(Value whole, m.elementwise("abs", {ratio}));
   TRY(whole, m.elementwise("floor", {whole}));
-  TRY(whole, m.elementwise("mul", {whole, by}));
-  TRY(const Value rest, m.elementwise("sub", {size, whole}));
-  TRY(const Value sign, m.elementwise("sign", {x}));
-  return one(m.elementwise("mul", {sign, rest}));
+  TRY(const Value sign, m.elementwise("sign", {ratio}));
+  TRY(whole, m.elementwise("mul", {sign, whole}));
+  TRY(whole, m.elementwise("mul", {whole, y}));
+  return one(m.elementwise("sub", {x, whole}));
 }
 
 Result<Values> greater(Mapper& m, const Call& call, const char* op) {

@@ -455,6 +455,7 @@ def rows_and_masks():
     h = layers.EinsumDense(
         "abc,cde->abde", output_shape=(None, 2, 4), activation="relu"
     )(h)
+    h = ops.normalize(h, axis=-1) + ops.normalize(0.01 * h + 0.01, epsilon=0.1)
     return keras.Model([ids, pairs], layers.Flatten()(h))
 
 

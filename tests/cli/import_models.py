@@ -107,6 +107,27 @@ class ViewAfterTranspose(nn.Module):
         return self.fc(x)
 
 
+class LeastNumbers(nn.Module):
+    """What is least in float32 stands in norms and logarithms, also in their proof."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(6, 6)
+        self.norm = nn.RMSNorm(6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = F.relu(self.fc(F.rms_norm(1e-3 * x, (6,))))
+        mask = torch.tensor([0.0, 1.0] * 3) * torch.finfo(x.dtype).min
+        x = torch.log(x.clamp(min=torch.finfo(x.dtype).eps)) + (x + mask).softmax(-1)
+        return self.norm(x)
+
+
+def sparse() -> nn.Module:
+    made = OneLayer()
+    made.register_buffer("edges", torch.eye(4).to_sparse())
+    return made
+
+
 class Padded(nn.Module):
     """Padding that differs by side, "same" with an even kernel, ceil_mode."""
 
@@ -456,6 +477,8 @@ class Functions(nn.Module):
             torch.where(x > 0.1, x, y), torch.where((x < 0) & (y >= 0.3), 0.0, x),
             torch.add(x, y, alpha=2), torch.rsub(x, y), torch.addcmul(x, x, y, value=0.5),
             torch.lerp(x, y, 0.3), x.masked_fill(x != y, 0.5), torch.floor(x) + x,
+            F.softplus(x, 2.0, 0.5), torch.fmod(x, 0.7), torch.copysign(x, y - 0.5),
+            torch.atan2(x, y - 0.6), torch.div(x, 0.3, rounding_mode="trunc") + x,
         ]  # fmt: skip
         return torch.cat(parts, 1)
 
@@ -477,7 +500,9 @@ class Reductions(nn.Module):
             x.prod(2).flatten(1), x.argmax(1).flatten(1).float(), x.min(3).indices.flatten(1),
             x.softmax(1).flatten(1), F.avg_pool2d(x, 3, 2, 1).flatten(1),
             F.max_pool2d(x, 2, ceil_mode=True).flatten(1),
-            F.adaptive_max_pool2d(x, 1).flatten(1),
+            F.adaptive_max_pool2d(x, 1).flatten(1), x.median(1).values.flatten(1),
+            x.kthvalue(2, 1, True).values.flatten(1), x.cummax(1).values.flatten(1),
+            x.logcumsumexp(2).flatten(1), torch.linalg.norm(x, "fro", (2, 3)),
         ]  # fmt: skip
         return torch.cat(parts, 1)
 
@@ -961,7 +986,7 @@ class Unsupported(OneLayer):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         x = self.fc(x)
-        x = x * torch.median(x, dim=1, keepdim=True).values  # MEDIAN
+        x = x * torch.lgamma(x)  # LGAMMA
         return x + torch.mode(x, dim=1, keepdim=True).values  # MODE
 
 
@@ -1239,6 +1264,9 @@ class CountsRows(nn.Module):
 
 
 class Distances(nn.Module):
+    """Of points from others and from themselves, where a root has no slope; norms of
+    rows of zeros."""
+
     def __init__(self) -> None:
         super().__init__()
         self.centres = nn.Parameter(torch.randn(3, 5))
@@ -1247,6 +1275,13 @@ class Distances(nn.Module):
         near = F.pairwise_distance(x, y) + F.pairwise_distance(x, y, p=1.0)
         pairs = torch.cdist(x.view(-1, 1, 5), y.view(-1, 1, 5))
         far = torch.cdist(x.unsqueeze(1), self.centres.unsqueeze(0), p=1.0)
+        own = torch.cdist(*2 * [(self.centres * x[:, None]).repeat(1, 2, 1)]).mean(1)
+        zeros = x[:, None] * self.centres.sin() * torch.tensor([[0.0], [1.0], [0.0]])
+        unit = F.normalize(zeros, dim=-1) + zeros.std(-1, keepdim=True)
+        norms = zeros.norm(dim=-1) + zeros.norm(p=3, dim=-1) + unit.sum(-1)
+        norms = norms + F.cosine_similarity(zeros, x[:, None], dim=-1)
+        norms = norms + torch.fft.rfft(zeros).abs().sum(-1)
+        near = near + norms.sum(-1) + own.sum(-1)
         parts = [near.unsqueeze(1), pairs.flatten(1), far.flatten(1)]
         return torch.logaddexp(torch.cat(parts, 1), torch.arcsinh(x))
 

@@ -113,7 +113,7 @@ class Importing(unittest.TestCase):
             "tied",
             "heads",
             "external",
-            *("gru", "peepholes", "holes", "columns", "smaller"),
+            *("gru", "peepholes", "holes", "columns", "groups", "smaller"),
             *("places", "counts", "ordered", "angles", "einsum", "rotary"),
         ):
             with self.subTest(name):

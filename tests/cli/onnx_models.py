@@ -271,6 +271,26 @@ def windows() -> dict[str, Any]:
             ["batch", 3, 15],
             opset=18,
         ),
+        "groups": model(  # what ONNX's reference computes wrong, or in float32
+            [
+                node("Selu", ["x"], "s"),
+                node(
+                    "ConvTranspose",
+                    ["s", "w", "b"],
+                    "c",
+                    strides=[2, 1],
+                    group=2,
+                ),
+                node("Mod", ["c", "half"], "m", fmod=1),
+                node("Flatten", ["m"], "out"),
+            ],
+            [
+                weight("w", 4, 3, 3, 2),
+                weight("b", 6),
+                table("half", np.array(0.7, np.float32)),
+            ],
+            ["batch", 4, 3, 5],
+        ),
         "smaller": model(
             [
                 node("Conv", ["x", "w"], "c"),
