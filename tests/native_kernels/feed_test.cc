@@ -46,10 +46,11 @@ TEST(Feed, WhatHasTheTypeOfTheStepIsUsedWhereItLies) {
   EXPECT_THROW(labels.rows(0, 1), std::runtime_error);
 }
 
-TEST(Feed, AxesInAnotherOrderAreTurnedAtTheStart) {
+TEST(Feed, AxesInAnotherOrderAreTurnedRowByRow) {
   Feed<float> feed;
   feed.take(tensor<float>("F32", {2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7}), 2, {0, 2, 1});
-  EXPECT_EQ(feed.made, 2);
+  EXPECT_THAT(some(feed, 0, 1), ElementsAre(0, 1, 0.5, 1.5));
+  EXPECT_EQ(feed.made, 1);
   EXPECT_THAT(some(feed, 1, 1), ElementsAre(2, 3, 2.5, 3.5));
   feed.take(tensor<float>("F32", {2, 1, 2}, {0, 1, 2, 3}), 1, {0, 2, 1});
   EXPECT_THAT(some(feed, 1, 1), ElementsAre(2, 3)) << "axes of one place have no order";

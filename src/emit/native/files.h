@@ -48,13 +48,13 @@ inline int64_t bytes_of(const std::string& dtype, const std::vector<int64_t>& sh
 }
 
 // The file, opened at its beginning, and its size in bytes.
-inline std::ifstream open_file(const std::string& path, uint64_t& size) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file || std::filesystem::is_directory(path))
-    refuse("cannot read '" + path + "': " + std::strerror(file ? EISDIR : errno),
+inline std::shared_ptr<std::ifstream> open_file(const std::string& path, uint64_t& size) {
+  const auto file = std::make_shared<std::ifstream>(path, std::ios::binary | std::ios::ate);
+  if (!*file || std::filesystem::is_directory(path))
+    refuse("cannot read '" + path + "': " + std::strerror(*file ? EISDIR : errno),
            "give a safetensors file, an .npy file, or a folder with a file NAME.npy for each tensor");
-  size = static_cast<uint64_t>(file.tellg());
-  file.seekg(0);
+  size = static_cast<uint64_t>(file->tellg());
+  file->seekg(0);
   return file;
 }
 
@@ -83,16 +83,18 @@ inline std::vector<int64_t> sizes_in(const std::string& path, const std::string&
 }
 
 // A safetensors file: 8 bytes with the length of a JSON header, the header
-// {"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}, then the tensors' bytes.
-inline std::map<std::string, Tensor> load_safetensors(const std::string& path) {
+// {"name":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},...}, then the tensors' bytes. `later`: Tensor::read
+// reads them.
+inline std::map<std::string, Tensor> load_safetensors(const std::string& path, bool later = false) {
   const std::string again = "write the file again, with the safetensors package";
   uint64_t size = 0, length = 0;
-  std::ifstream file = open_file(path, size);
-  file.read(reinterpret_cast<char*>(&length), sizeof length);
-  if (!file || length > 100'000'000) refuse("'" + path + "' is no safetensors file", again);
+  const auto file = open_file(path, size);
+  file->read(reinterpret_cast<char*>(&length), sizeof length);
+  if (!*file || length > 100'000'000) refuse("'" + path + "' is no safetensors file", again);
   if (length + 8 > size) refuse("'" + path + "' ends within its header", again);
   std::string header(length, ' ');
-  file.read(header.data(), static_cast<std::streamsize>(length));
+  file->read(header.data(), static_cast<std::streamsize>(length));
+  if (!*file) refuse("'" + path + "' cannot be read", again);
   std::map<std::string, Tensor> tensors;
   for (size_t at = 1; at < header.size() && header[at] == '"';) {
     const size_t colon = header.find("\":{", at), end = header.find('}', colon);
@@ -113,35 +115,35 @@ inline std::map<std::string, Tensor> load_safetensors(const std::string& path) {
       refuse("'" + name + "' of '" + path + "' has " + std::to_string(bytes) + " bytes, its shape " +
                  shape_text(tensor.shape) + " another number",
              again);
-    tensor.bytes.resize(static_cast<size_t>(bytes));
-    file.seekg(static_cast<std::streamoff>(8 + length) + range[0]);
-    file.read(tensor.bytes.data(), bytes);
+    tensor.file = file;
+    tensor.begin = 8 + length + static_cast<uint64_t>(range[0]), tensor.size = static_cast<uint64_t>(bytes);
+    if (!later) tensor.read(tensor.size);
   }
-  if (!file) refuse("'" + path + "' cannot be read to its end", again);
   return tensors;
 }
 
 // An .npy file: "\x93NUMPY", a version, the length of a header, the header, which is a Python dict, then the numbers.
-inline Tensor load_npy(const std::string& path) {
+inline Tensor load_npy(const std::string& path, bool later = false) {
   const std::string again = "save it with numpy: np.save(file, np.ascontiguousarray(array))";
   uint64_t size = 0;
-  std::ifstream file = open_file(path, size);
+  const auto file = open_file(path, size);
   unsigned char head[12] = {};
-  file.read(reinterpret_cast<char*>(head), sizeof head);
-  if (!file || std::memcmp(head, "\x93NUMPY", 6) != 0) refuse("'" + path + "' is no .npy file", again);
+  file->read(reinterpret_cast<char*>(head), sizeof head);
+  if (!*file || std::memcmp(head, "\x93NUMPY", 6) != 0) refuse("'" + path + "' is no .npy file", again);
   const uint64_t begin = head[6] == 1 ? 10 : 12;
   const uint64_t length = head[8] + 256u * head[9] + (begin == 12 ? 65536u * head[10] : 0u);
   if (begin + length > size) refuse("'" + path + "' ends within its header", again);
   std::string header(length, ' ');
-  file.seekg(static_cast<std::streamoff>(begin));
-  file.read(header.data(), static_cast<std::streamsize>(length));
+  file->seekg(static_cast<std::streamoff>(begin));
+  file->read(header.data(), static_cast<std::streamsize>(length));
   const std::map<std::string, std::string> types = {{"<f4", "F32"}, {"<f8", "F64"}, {"|u1", "U8"},
                                                     {"|b1", "U8"},  {"<i4", "I32"}, {"<i8", "I64"}};
   const auto type = types.find(field(path, header, "'descr': '", '\''));
   if (type == types.end())
     refuse("'" + path + "' has numbers of an unknown type: " + header.substr(0, header.find(',')),
            "give float32, float64, int32, int64, uint8 or bool: array.astype(np.float32)");
-  Tensor tensor{type->second, sizes_in(path, field(path, header, "'shape': (", ')')), {}};
+  Tensor tensor{
+      type->second, sizes_in(path, field(path, header, "'shape': (", ')')), {}, file, begin + length};
   if (header.find("'fortran_order': True") != std::string::npos && tensor.shape.size() > 1)
     refuse("'" + path + "' is stored column by column", again);
   const auto bytes = static_cast<uint64_t>(bytes_of(tensor.dtype, tensor.shape));
@@ -149,24 +151,24 @@ inline Tensor load_npy(const std::string& path) {
     refuse("'" + path + "' has " + std::to_string(size - begin - length) + " bytes of numbers, its shape " +
                shape_text(tensor.shape) + " another number",
            again);
-  tensor.bytes.resize(bytes);
-  file.read(tensor.bytes.data(), static_cast<std::streamsize>(bytes));
+  tensor.size = bytes;
+  if (!later) tensor.read(bytes);
   return tensor;
 }
 
 // The tensors `names`: of a safetensors file; of an .npy file, which is the only one; of a folder with NAME.npy for each.
 inline std::map<std::string, Tensor> load_tensors(const std::string& path,
-                                                  const std::vector<std::string>& names) {
+                                                  const std::vector<std::string>& names, bool later = false) {
   std::map<std::string, Tensor> tensors;
   if (path.ends_with(".npy") && names.size() != 1)
     refuse("'" + path + "' is one array, where " + std::to_string(names.size()) + " are needed",
            "give a folder with " + names.at(0) + ".npy and the like, or a safetensors file");
   if (path.ends_with(".npy"))
-    tensors[names[0]] = load_npy(path);
+    tensors[names[0]] = load_npy(path, later);
   else if (!std::filesystem::is_directory(path))
-    tensors = load_safetensors(path);
+    tensors = load_safetensors(path, later);
   else
-    for (const std::string& name : names) tensors[name] = load_npy(path + "/" + name + ".npy");
+    for (const std::string& name : names) tensors[name] = load_npy(path + "/" + name + ".npy", later);
   for (const std::string& name : names) {
     std::string there;
     for (const auto& [other, tensor] : tensors) there += (there.empty() ? "" : ", ") + other;
@@ -254,7 +256,7 @@ inline void check_ranges(const std::string& from, const Input& input, const std:
 }
 
 // Refuses inputs of other shapes than the model reads, with different numbers of rows, or with integers out of range.
-inline void check_inputs(const std::string& from, const std::map<std::string, Tensor>& tensors,
+inline void check_inputs(const std::string& from, std::map<std::string, Tensor>& tensors,
                          const std::vector<Input>& inputs) {
   for (const Input& input : inputs) {
     std::vector<int64_t> shape = tensors.at(input.name).shape, wanted = input.row;
@@ -269,14 +271,16 @@ inline void check_inputs(const std::string& from, const std::map<std::string, Te
       refuse("'" + input.name + "' of '" + from + "' has " + std::to_string(rows) + " rows, '" +
                  inputs[0].name + "' has " + std::to_string(first),
              "give every input the same number of rows");
-    if (!input.ranges.empty()) check_ranges(from, input, numbers<int64_t>(tensors, input.name));
+    if (input.ranges.empty()) continue;
+    tensors.at(input.name).read(tensors.at(input.name).size);
+    check_ranges(from, input, numbers<int64_t>(tensors, input.name));
   }
 }
 
 inline std::map<std::string, Tensor> load_inputs(const std::string& path, const std::vector<Input>& inputs) {
   std::vector<std::string> names;
   for (const Input& input : inputs) names.push_back(input.name);
-  return load_tensors(path, names);
+  return load_tensors(path, names, /*later=*/true);
 }
 
 inline void load_parameters(const std::string& path, const std::vector<Parameter>& table, Real* parameters) {

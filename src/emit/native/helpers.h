@@ -16,6 +16,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -24,15 +25,17 @@
 
 #include "emit/native/heavy.h"
 
-// Zeroed memory for `count` numbers that lives as long as the program.
+// Zeroed memory for `count` numbers that lives as long as the program, of pages that the system gives when they are first
+// touched.
 template <typename T>
 T* allocate(int64_t count) {
-  const size_t bytes = (static_cast<size_t>(count) * sizeof(T) + 63) / 64 * 64 + 64;
-  void* const memory = std::aligned_alloc(64, bytes);
+  const size_t bytes = static_cast<size_t>(count) * sizeof(T) + 64;
+  void* memory = std::calloc(1, bytes + 64);
   if (memory == nullptr) throw std::bad_alloc();
   static auto& all = *new std::vector<void*>;  // so that no tool calls it lost
   all.push_back(memory);
-  return static_cast<T*>(std::memset(memory, 0, bytes));
+  size_t room = bytes + 64;
+  return static_cast<T*>(std::align(64, bytes, memory, room));
 }
 
 // Threads that do one thing together: run() calls act(thread) on each and returns when all are done; wait() inside is a

@@ -183,6 +183,7 @@ void Program::header() {
 #include <map>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <sstream>
 #include <stdexcept>
 #include <string>
