@@ -1,3 +1,8 @@
+// Calibration asks how far two processes of the same differ, so its plan has the same lane twice, and one
+// small network whose steps touch what hosts disturb: allocator, caches, threads. Blocks are short since most
+// of what differs is drawn when a process starts. Where no framework is installed a kernel inside this
+// program plays the worker, by the same protocol.
+
 #include "calibrate/calibrate_work.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// CLI11 parses; what is here is what a user sees of it: help texts without the parser's names of types,
+// messages of our own form (what is wrong, the remedy), the words of a script behind the command's own, and
+// exit codes. A command is one value in one file; this table of them is the order of --help.
+
 #include "cli/command_line.h"
 
 #include <fmt/format.h>

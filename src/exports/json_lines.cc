@@ -1,3 +1,7 @@
+// A table of keys, each with its type, its meaning and the function that reads it: writing, documentation and
+// the test of the types walk through the same table. A key that has no value is null and is never left out,
+// since readers of columns infer the schema from the first lines.
+
 #include "exports/json_lines.h"
 
 #include <functional>

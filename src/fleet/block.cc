@@ -1,3 +1,8 @@
+// A block must be settled once, by a node that can be trusted. A contender that fails may be broken or may be
+// on a broken node, which one attempt cannot tell; so a failure that was not seen before leaves the block
+// unsettled, with a record of the attempt, and it is tried again. Only what fails again, on this node or
+// another, is the contender's failure.
+
 #include "fleet/block.h"
 
 #include <fmt/format.h>

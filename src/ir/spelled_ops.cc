@@ -1,3 +1,8 @@
+// One row makes an op exist in six frameworks: what a call looks like, with {0} for an input, {name} for an
+// attribute, {name?, text} for text that stands only where the attribute is on. Emitters, documentation and
+// the test that runs every op read the same rows. An op whose call depends on more than its attributes (axes
+// to move, kernels that are missing) has functions in the emitters instead.
+
 #include "ir/spelled_ops.h"
 
 #include <map>

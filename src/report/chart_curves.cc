@@ -1,3 +1,7 @@
+// Curves of a study: losses over steps, rates over batch sizes, percentiles over loads. Values that span more
+// than kLogFrom get a log scale, because else the lower curves lie on the axis. An interval without an upper
+// end is drawn as an arrow to the top, not left out: a point without its interval would look certain.
+
 #include <fmt/format.h>
 
 #include <algorithm>

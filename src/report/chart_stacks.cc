@@ -1,3 +1,7 @@
+// Bars made of parts: memory of a process and time of a step. Parts are measured or follow from the recipe,
+// and add up to what was measured as a whole; what is left over is a part of its own with a name, never
+// spread over the others.
+
 #include <fmt/format.h>
 
 #include <algorithm>

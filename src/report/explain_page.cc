@@ -1,3 +1,8 @@
+// The page answers three questions from above: how far apart, why, what is left. Every sentence comes from
+// the functions that make the terminal's (explain/words.h), so that page and terminal cannot say different
+// things; here they are only given names for the template. A cause that was booked, not confirmed by a
+// changed run, says so in place of its gain.
+
 #include "report/explain_page.h"
 
 #include <fmt/format.h>

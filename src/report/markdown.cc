@@ -1,3 +1,7 @@
+// Markdown has no way to quote text as it is: every character that could begin markup is escaped, and code
+// spans get a fence longer than any run of back-ticks in them. Mentions (@) and references (#) are escaped as
+// well, since a report in a pull request must not call people because a contender has such a name.
+
 #include "report/markdown.h"
 
 #include <fmt/format.h>

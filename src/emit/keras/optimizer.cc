@@ -1,3 +1,8 @@
+// Keras' optimizers differ from the papers, and Keras 2 from Keras 3, in where epsilon stands, in how the
+// learning rate enters the momentum, and in decay. needs() says which of these a recipe asks for otherwise
+// than the stock class does; if none, the stock class is printed, else a subclass whose update_step is the
+// recipe's formula. Nothing else of a script depends on which of the two it was.
+
 #include "emit/keras/optimizer.h"
 
 #include <fmt/format.h>

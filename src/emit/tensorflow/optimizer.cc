@@ -1,3 +1,7 @@
+// TensorFlow without Keras has no optimizers, so a script has a class of its own with the update written out:
+// the formula of the recipe, line by line, over a loop of variables. What does not depend on the variable
+// (corrections of moments, learning rate) is computed once before the loop.
+
 #include "emit/tensorflow/optimizer.h"
 
 #include <fmt/format.h>
