@@ -172,14 +172,21 @@ const CLI::App* find_command(const CLI::App& app, const std::vector<std::string>
   return found;
 }
 
+constexpr const char* kOnManyMachines =
+    "`bakeoff fleet plan`, `suite` and `tune` race on many machines, all else on the one where it is called: "
+    "on a node of a cluster by `srun bakeoff ...`";
+
 std::string usage_error(const CLI::App& app, int argc, char** argv, const CLI::ParseError& error) {
   const Place place = place_of(app, Arguments(argv + 1, argv + argc));
   const std::string what = error.what();
   if (const std::string word = unknown_option(*place.command, place.words); !word.empty()) {
     const auto names = option_names(*place.command);
     const std::string near = nearest(word, names);
+    const bool spread = word == "--engine";
     return said(fmt::format("{} has no option '{}'", place.name.empty() ? "the program" : place.name, word),
-                near.empty() ? see(place) : fmt::format("did you mean '{}'?", near));
+                spread         ? kOnManyMachines
+                : near.empty() ? see(place)
+                               : fmt::format("did you mean '{}'?", near));
   }
   if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) return missing(place, what);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return too_many(app, place);

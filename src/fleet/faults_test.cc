@@ -12,6 +12,7 @@
 
 #include "base/testing.h"
 #include "fleet/races.h"
+#include "fleet/shared_folder.h"
 #include "plan/plan.h"
 #include "race/race.h"
 #include "summary/summarise.h"
@@ -313,6 +314,35 @@ TEST_F(FaultsTest, TimeThatIsOverEndsTheWaves) {
   const Cluster cluster(board);
   ASSERT_TRUE(see_through(board, cluster, kTorch, {.over = [] { return true; }}));
   EXPECT_THAT(cluster.jobs, SizeIs(1)) << "the first wave is run in any case";
+}
+
+// Whatever a recipe names is read on nodes: each kind of file, with its key and the remedy.
+TEST_F(FaultsTest, WhatLiesOutsideTheSharedFolderIsRefused) {
+  const Board board = planned();
+  Plan plan = reopen_plan(board.run(), kTorch, Reopen::kHelp).value();
+  const fs::path shared = folder_ / ".", inside = folder_ / "file";
+  for (Lane& lane : plan.lanes) lane.entry.worker.python = inside;
+  const Settings settings{.engine = "ssh", .program = inside.string(), .home = inside.string()};
+  EXPECT_TRUE(check_shared(shared, settings, plan));
+  const auto refused = [&](const Settings& with, const Plan& changed) {
+    const Status done = check_shared(shared, with, changed);
+    return done ? std::string() : done.error().text();
+  };
+  Settings elsewhere = settings;
+  elsewhere.program = "/usr/bin/bakeoff";
+  EXPECT_THAT(refused(elsewhere, plan), HasSubstr("--shared: the program '/usr/bin/bakeoff' lies outside"));
+  elsewhere = settings;
+  elsewhere.home = "/root/home";
+  EXPECT_THAT(refused(elsewhere, plan), HasSubstr("BAKEOFF_HOME: the bakeoff home"));
+  Plan changed = plan;
+  changed.manifest.source_sha256["/data/x.npz"] = "0";
+  EXPECT_THAT(refused(settings, changed), HasSubstr("the data '/data/x.npz' lies outside"));
+  changed = plan;
+  changed.lanes[0].entry.contender.own_script = "/scripts/own.py";
+  EXPECT_THAT(refused(settings, changed), HasSubstr("r.toml:5: the script '/scripts/own.py' lies outside"));
+  changed = plan;
+  changed.lanes[1].entry.worker.python = "/usr/bin/python3";
+  EXPECT_THAT(refused(settings, changed), HasSubstr("set BAKEOFF_HOME to a folder in it"));
 }
 
 }  // namespace

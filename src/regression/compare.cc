@@ -71,13 +71,6 @@ std::vector<std::string> lines_alone(const std::string& text, const std::string&
   return alone;
 }
 
-// "mnist_cnn": the text of a workload begins with "workload mnist_cnn(".
-std::string workload_name(const Manifest& m) {
-  const size_t begin = m.workload_text.find(' '), end = m.workload_text.find('(');
-  return begin < end && end != std::string::npos ? m.workload_text.substr(begin + 1, end - begin - 1)
-                                                 : "unknown";
-}
-
 std::vector<Difference> differences(const Manifest& a, const Manifest& b) {
   std::vector<Difference> all;
   differ(all, "recipe", a.recipe_name, b.recipe_name);
@@ -134,13 +127,6 @@ const bakeoff::Row* ranked_in(const Summary& summary, const std::string& id) {
   return nullptr;
 }
 
-Place place_of(const bakeoff::Row& row) {
-  Place place{.rank_best = row.rank_best, .rank_worst = row.rank_worst, .ratio = row.ratio};
-  if (const auto samples = row.epoch.samples_per_joule; samples && *samples > 0) place.joules = 1 / *samples;
-  if (const auto samples = row.epoch.samples_per_unit; samples && *samples > 0) place.price = 1e6 / *samples;
-  return place;
-}
-
 std::string gate_command(const Comparison& comparison, const Manifest& a, const Manifest& b) {
   const std::string file = b.recipe_file.empty() ? b.recipe_name + ".toml" : b.recipe_file;
   const bool versions = std::ranges::any_of(comparison.differences, [](const Difference& one) {
@@ -153,13 +139,8 @@ std::string gate_command(const Comparison& comparison, const Manifest& a, const 
 }
 
 std::string doubt(const Comparison& c) {
+  if (!c.same_machine && !c.rankings.ids.empty()) return never_paired(c.rankings);
   if (c.rows.empty()) return "There are no times to compare.";
-  if (!c.same_machine)
-    return (c.fleet ? "Heats of a fleet are of its nodes" : "The two runs are of different machines") +
-           std::string(
-               ": each run has its own ranking, and a ratio of their times would hold for neither: they were "
-               "never paired.") +
-           std::string(c.same_work ? "" : " Their work differs as well.");
   return fmt::format(
       "The two runs are of different times{}. What slowed one of them, and not the other, is in the ratios too, and no "
       "interval covers it: they are no proof that a version is faster or slower. Raced as one, on one machine, both "
@@ -185,8 +166,8 @@ Comparison compare(const Summary& first, const Summary& second) {
                  .first_started = a.started,
                  .second_started = b.started,
                  .differences = differences(a, b)};
-  all.same_work = a.workload_text == b.workload_text && a.data_sha256 == b.data_sha256 &&
-                  a.weights_sha256 == b.weights_sha256 && first.batch == second.batch;
+  all.rankings = rankings({first, second});
+  all.same_work = all.rankings.same_work;
   all.fleet = first.fleet || second.fleet;
   all.same_machine =
       !all.fleet && a.host.name == b.host.name && a.host.cpu == b.host.cpu && a.host.cpus == b.host.cpus;
@@ -203,8 +184,8 @@ Comparison compare(const Summary& first, const Summary& second) {
     all.rows.push_back({.contender = id,
                         .first_ms = stats::median(row.heat_ms),
                         .second_ms = stats::median(other->heat_ms),
-                        .first = place_of(row),
-                        .second = place_of(*other),
+                        .first = *place_in(first, id),
+                        .second = *place_in(second, id),
                         .ratio = {}});
     if (all.same_machine) all.rows.back().ratio = ratio_of(row.heat_ms, other->heat_ms, all.same_work);
   }
@@ -212,8 +193,6 @@ Comparison compare(const Summary& first, const Summary& second) {
     if (ranked_in(first, row.contender.id) == nullptr) all.second_alone.push_back(row.contender.id);
   for (const Summary* summary : {&first, &second})
     for (const bakeoff::Row& row : summary->ranked) all.contenders.push_back(row.contender);
-  all.first_currency = first.currency;
-  all.second_currency = second.currency;
   if (all.same_machine && !all.rows.empty()) all.gate = gate_command(all, a, b);
   return all;
 }
@@ -236,52 +215,6 @@ std::string paired_rows(const Comparison& c, const std::vector<std::string>& nam
                        table::ratio(ratio.value), table::interval(ratio, table::ratio));
   }
   return out;
-}
-
-std::string place_text(const Place& place) {
-  return place.rank_best == place.rank_worst ? std::to_string(place.rank_best)
-                                             : fmt::format("{}-{}", place.rank_best, place.rank_worst);
-}
-
-// One machine's ranking; the other's below it where both do not fit beside each other.
-std::string rankings(const Comparison& c, const std::vector<std::string>& names, int column, int width) {
-  if (c.rows.empty()) return "";
-  const auto cells = [](const Place& place, double ms) {
-    const auto number = [](const std::optional<double>& value) {
-      return value ? table::significant(*value, 3) : std::string(table::kNone);
-    };
-    return fmt::format("{:>6}  {:>9}  {:>8}  {:>8}  {:>8}", place_text(place), table::milliseconds(ms),
-                       table::ratio(place.ratio.value), number(place.joules), number(place.price));
-  };
-  const std::string titles =
-      fmt::format("{:>6}  {:>9}  {:>8}  {:>8}  {:>8}", "rank", "ms a step", "behind", "J", "price");
-  const auto size = static_cast<int>(titles.size());
-  const bool beside = width >= column + 2 * (size + 3);
-  std::string out;
-  for (const bool second : {false, true}) {
-    if (second && beside) break;
-    out += fmt::format("{}  {}", head("", column), table::pad_right(second ? "second" : "first", size));
-    if (beside) out += "   second";
-    out += fmt::format("\n{}  {}{}\n", head("", column), titles, beside ? "   " + titles : "");
-    for (size_t i = 0; i < c.rows.size(); ++i) {
-      const ComparedRow& row = c.rows[i];
-      out += fmt::format("{}  {}{}\n", head(names[i], column),
-                         second ? cells(row.second, row.second_ms) : cells(row.first, row.first_ms),
-                         beside ? "   " + cells(row.second, row.second_ms) : "");
-    }
-    if (!second && !beside) out += "\n";
-  }
-  const auto currency = [](const std::string& name) { return name.empty() ? std::string("no price") : name; };
-  const std::string prices = c.first_currency == c.second_currency
-                                 ? currency(c.first_currency)
-                                 : currency(c.first_currency) + " and " + currency(c.second_currency);
-  return out +
-         paragraph(
-             fmt::format("Behind: step time over that of the leader of the same run. J: energy of a sample. "
-                         "Price: of a million samples ({}).",
-                         prices),
-             width) +
-         "\n";
 }
 
 }  // namespace
@@ -310,7 +243,7 @@ std::string to_text(const Comparison& c, int width) {
   }
   column = std::min<size_t>(column, static_cast<size_t>(std::max(12, width - 50)));
   out += c.same_machine ? paired_rows(c, names, static_cast<int>(column))
-                        : rankings(c, names, static_cast<int>(column), width);
+                        : blocks_text(c.rankings, {"first", "second"}, width);
   const struct {
     const char* what;
     const std::string& run;
@@ -357,8 +290,8 @@ CompareJson run_json(const std::string& run, const std::string& started, const s
 
 std::string to_json(const Comparison& c) {
   CompareJson json = {{"format", "bakeoff compare 1"},
-                      {"first", run_json(c.first, c.first_started, c.first_currency)},
-                      {"second", run_json(c.second, c.second_started, c.second_currency)},
+                      {"first", run_json(c.first, c.first_started, c.rankings.runs[0].currency)},
+                      {"second", run_json(c.second, c.second_started, c.rankings.runs[1].currency)},
                       {"same_work", c.same_work},
                       {"same_machine", c.same_machine},
                       {"differences", CompareJson::array()},

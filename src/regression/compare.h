@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "regression/rankings.h"
 #include "summary/summary.h"
 #include "table/numbers.h"
 
@@ -19,14 +20,6 @@ struct Difference {
   std::string first = {}, second = {};
   std::string contender = {};  // its id; empty: it is of the whole run
   bool operator==(const Difference&) const = default;
-};
-
-// A contender's place in its own run.
-struct Place {
-  int rank_best = 0, rank_worst = 0;
-  Estimate ratio = {};                // to that run's leader
-  std::optional<double> joules = {};  // of a sample
-  std::optional<double> price = {};   // of a million samples, in the recipe's currency
 };
 
 struct ComparedRow {
@@ -46,7 +39,7 @@ struct Comparison {
   bool fleet = false;         // heats of one of them are of a fleet's nodes
   bool same_machine = false;  // the recorded hosts are the same, and neither is a fleet's
   std::vector<ComparedRow> rows = {};
-  std::string first_currency = {}, second_currency = {};
+  Rankings rankings = {};                                        // of both
   std::vector<Contender> contenders = {};                        // of both runs, for their names
   std::vector<std::string> first_alone = {}, second_alone = {};  // contenders ranked in one run only
   std::string gate = {};                                         // the command that decides

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "table/text.h"
 
@@ -91,7 +93,7 @@ TEST(Compare, OfAFleetEachHasItsRanking) {
   const Comparison c = compare(run(10), fleet);
   EXPECT_FALSE(c.rows[0].ratio) << "the host of a fleet's run is one of its nodes";
   EXPECT_EQ(c.gate, "");
-  EXPECT_NE(to_text(c, 200).find("no price and EUR"), std::string::npos);
+  EXPECT_NE(to_text(c, 200).find("no price, EUR"), std::string::npos);
   const auto json = nlohmann::json::parse(to_json(c));
   EXPECT_EQ(json["second"]["currency"], "EUR");
 }
@@ -136,6 +138,54 @@ TEST(Compare, FitsATerminal) {
       EXPECT_LE(table::display_width(text.substr(at, end - at)), 80) << text;
     }
   }
+}
+
+// Runs of machines that all differ, with odd prices and names.
+std::vector<Summary> machines(size_t count) {
+  std::vector<Summary> all;
+  for (size_t i = 0; i < count; ++i) {
+    Summary one = run(3 + static_cast<double>(i));
+    one.run = i % 2 == 0 ? "runs/a" : "runs/\x1b[31m\u202e" + std::string(120, 'x');
+    one.manifest.host.cpu = "cpu " + std::to_string(i);
+    one.ranked[0].rank_best = one.ranked[0].rank_worst = 1;
+    one.ranked[0].epoch = {.samples_per_unit = i % 3 == 0 ? 1e-300 : 1e300};
+    one.ranked[1].ratio = {1.25, 1.2, 1.3};
+    one.ranked[1].epoch = {.samples_per_unit = 0};
+    all.push_back(one);
+  }
+  return all;
+}
+
+TEST(Rankings, OfManyMachinesFitAnyTerminal) {
+  const Rankings found = rankings(machines(20));
+  for (const int width : {60, 80, 200}) {
+    SCOPED_TRACE(width);
+    std::istringstream text(to_text(found, width));
+    int heads = 0;
+    for (std::string line; std::getline(text, line);) {
+      EXPECT_LE(table::display_width(line), width) << line;
+      EXPECT_EQ(line.find('\x1b'), std::string::npos);
+      if (line.find("PyTorch") == 0 || line.find("torch") == 0) ++heads;
+    }
+    EXPECT_EQ(heads, width == 200 ? 4 : 20) << "no run is left out";
+  }
+}
+
+TEST(Rankings, HaveNoRatioOfTwoRunsInAnyFormat) {
+  std::vector<Summary> all = machines(3);
+  all[1].ranked.erase(all[1].ranked.begin() + 1);
+  all[2].batch = 32;
+  const Rankings found = rankings(all);
+  EXPECT_FALSE(found.same_work);
+  EXPECT_FALSE(found.runs[1].places[1]) << "jax is not ranked there";
+  for (const std::string& text : {to_text(found, 80), to_json(found), to_csv(found)})
+    for (const char* ratio : {"1.333", "1.667", "0.75", "0.600"})
+      EXPECT_EQ(text.find(ratio), std::string::npos) << text;
+  const auto json = nlohmann::json::parse(to_json(found));
+  EXPECT_EQ(json["runs"][1]["contenders"].size(), 1U);
+  EXPECT_TRUE(json["runs"][0]["contenders"][1]["price_per_million_samples"].is_null());
+  const std::string csv = to_csv(found);
+  EXPECT_EQ(std::ranges::count(csv, '\n'), 6) << csv;
 }
 
 }  // namespace

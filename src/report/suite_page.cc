@@ -1,3 +1,7 @@
+// A suite has to be read at a glance: one table, names on the left, ratios shaded by how far they are behind
+// the best of their column. The same markup is a table on a screen and cards on a phone; which of the two a
+// width gets is the style sheet's choice, and these classes tell it how many columns there are.
+
 #include "report/suite_page.h"
 
 #include <fmt/format.h>
@@ -8,6 +12,7 @@
 #include "report/page.h"
 #include "report/suite_sections.h"
 #include "report/svg.h"
+#include "report/wide_tables.h"
 #include "table/numbers.h"
 #include "table/text.h"
 
@@ -15,16 +20,6 @@ namespace bakeoff::report {
 
 using namespace table;
 namespace {
-
-// More columns than this have no room on any screen. A table of more recipes has them as its lines, and where there are
-// as many contenders it is one card for each recipe, as on a phone.
-constexpr size_t kMostColumns = 11;
-const char* tall_class(size_t contenders) {
-  constexpr size_t kOnATablet = 8;  // have room there too, without intervals
-  return contenders >= kMostColumns ? "cardy" : contenders > kOnATablet ? "tall" : "tall slim";
-}
-
-constexpr double kHeats[] = {1.1, 1.25, 1.5, 2, 3, 6};  // ratios from which on a cell is shaded more
 
 const char* class_of(Ink ink) {
   switch (ink) {
@@ -66,9 +61,7 @@ std::string heat_of(const suite::Table& t, size_t contender, size_t column) {
   } else if (t.means[contender].compared) {
     ratio = t.means[contender].ratio.value;
   }
-  if (ratio == 0) return "";
-  const auto passed = std::ranges::count_if(kHeats, [&](double from) { return ratio >= from; });
-  return fmt::format("heat{}", passed);
+  return heat_class(ratio);
 }
 
 // Of a recipe with a link to its race.

@@ -377,7 +377,7 @@ class Tests:
             self.ok("store", "import", "runs")
             shutil.rmtree(folders[0])
             kept = self.ok("store", "rebuild")
-            self.assertIn("the directories of 1 runs are gone", kept.err)
+            self.assertIn("the directories of 1 run are gone", kept.err)
             self.assertEqual(self.listed()["runs_in_all"], 4)
             self.ok("store", "rebuild", "--forget")
             self.check_whole(3)
@@ -717,9 +717,29 @@ class Comparing(unittest.TestCase):
             lines = self.place.run("compare", "old", "new").out.splitlines()
             self.assertLessEqual(max(map(len, lines)), width)
 
+    def test_machines_side_by_side(self) -> None:
+        for number in range(12):
+            self.made(
+                f"m{number}",
+                ms={"torch": 5 + number, "jax": 7, "tensorflow": 3 + number},
+                host={**made_runs.HOST, "cpu": f"\x1b[31mcpu {number}\u202e<script>"},
+            )
+        runs = [f"m{number}" for number in range(12)]
+        done = self.place.ok("compare", *runs, "--html", "page.html")
+        self.assertIn("never paired", done.out)
+        page = (self.place.path / "page.html").read_text()
+        for text in (done.out, page):
+            self.assertNotRegex(text, "\x1b|\u202e")
+            self.assertIn("cpu 11", text)
+        self.assertNotIn("1<script>", page)
+        lines = self.place.ok("compare", *runs, "--format", "csv").out.splitlines()
+        self.assertEqual(len(lines), 1 + 3 * 12)
+        found = self.place.ok("compare", *runs, "--format", "json").json()
+        self.assertEqual(len(found["runs"]), 12)
+
     def test_mistakes(self) -> None:
         self.made("old", ms={"torch": 5})
-        for words in (("old", "none"), ("none", "old"), ("old",)):
+        for words in (("old", "none"), ("none", "old"), ("old",), ("old", "./old")):
             done = self.place.run("compare", *words)
             self.assertEqual(done.code, 2, done.out)
         (self.place.path / "half").mkdir()
