@@ -50,11 +50,13 @@ std::string in_words(const Prediction& p, const recipe::Recipe& recipe) {
   const size_t k = recipe.contenders.size();
   std::string text = fmt::format(
       "By this machine's profile ({}) identical contenders differ by {} (sd) in a heat: a gap of {:g}% takes "
-      "about {} heats, {:.1f} minutes for {} contenders.",
-      p.under, percent(p.sd), 100 * recipe.margin, p.heats_needed, p.minutes_needed, k);
-  if (p.enough()) return text + fmt::format(" The budget allows about {} heats.", p.heats_held);
-  text += fmt::format(" The budget allows only about {} heats, which is not expected to decide that: ",
-                      p.heats_held);
+      "about {}, {:.1f} minutes for {} contenders.",
+      p.under, percent(p.sd), 100 * recipe.margin, table::counted(p.heats_needed, "heat"), p.minutes_needed,
+      k);
+  if (p.enough())
+    return text + fmt::format(" The budget allows about {}.", table::counted(p.heats_held, "heat"));
+  text += fmt::format(" The budget allows only about {}, which is not expected to decide that: ",
+                      table::counted(p.heats_held, "heat"));
   if (p.minutes_needed > recipe.budget.minutes)
     text += fmt::format("allow {:.0f} minutes", std::ceil(p.minutes_needed));
   if (recipe.budget.heats < p.heats_needed) {
@@ -129,9 +131,9 @@ Status check_prediction(const Prediction& p, const recipe::Recipe& recipe) {
                          static_cast<double>(p.least_heats);
   return Error{
       .message = fmt::format("a budget of {} cannot decide: by this machine's profile it allows about {} "
-                             "heats of {} contenders, and fewer than {} decide nothing",
-                             table::duration(60e3 * recipe.budget.minutes), p.heats_held,
-                             recipe.contenders.size(), p.least_heats),
+                             "of {} contenders, and fewer than {} decide nothing",
+                             table::duration(60e3 * recipe.budget.minutes),
+                             table::counted(p.heats_held, "heat"), recipe.contenders.size(), p.least_heats),
       .where = recipe::where(recipe, "budget", "minutes"),
       .remedy = fmt::format("allow more than {:.1f} minutes ({:.1f} for a gap of {:g}%), race fewer "
                             "contenders, or try it anyway: --profile none",

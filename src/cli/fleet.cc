@@ -26,6 +26,7 @@
 #include "proc/interrupt.h"
 #include "proc/launcher.h"
 #include "summary/summarise.h"
+#include "table/numbers.h"
 
 namespace bakeoff::cli {
 
@@ -123,9 +124,9 @@ int do_status(const fleet::Board& board, const fleet::Engine& engine, const Inte
   const auto seen = fleet::overview(board, engine);
   if (!seen) return fail(seen.error());
   const auto given_up = static_cast<int>(merged->given_up.size());
-  std::string text =
-      fmt::format("{} blocks: {} settled, {} running, {} waiting, {} lost, {} given up\n", seen->blocks,
-                  seen->settled - given_up, seen->running, seen->waiting, seen->lost, given_up);
+  std::string text = fmt::format("{}: {} settled, {} running, {} waiting, {} lost, {} given up\n",
+                                 table::counted(seen->blocks, "block"), seen->settled - given_up,
+                                 seen->running, seen->waiting, seen->lost, given_up);
   for (const std::string& line : fleet::told(*merged)) text += "  " + line + "\n";
   for (const std::string& note : seen->notes) text += "  " + note + "\n";
   if (!merged->nodes.empty()) text += "nodes:\n" + nodes_text(merged->nodes);

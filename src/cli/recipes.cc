@@ -8,6 +8,7 @@
 
 #include "base/embedded.h"
 #include "base/files.h"
+#include "base/home.h"
 #include "cli/command.h"
 #include "cli/console.h"
 #include "data/image_sets.h"
@@ -32,7 +33,8 @@ constexpr const char* kFirstRecipe = "race";  // what `bakeoff init` calls it
 // The data that have to be fetched before the recipe can be run; empty: none.
 std::string wanting(const recipe::Recipe& recipe) {
   for (const ImageSet* set : image_sets())
-    if (set->name == recipe.data.kind && !fs::exists(split_file(bakeoff_home() / "data", *set, "train")))
+    if (set->name == recipe.data.kind &&
+        (!check_home() || !fs::exists(split_file(bakeoff_home() / "data", *set, "train"))))
       return set->name;
   return "";
 }

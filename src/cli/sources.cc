@@ -1,3 +1,6 @@
+// The commands that write or show sources: emit, show, ops, recipe. They touch no framework and start no
+// process, so that they work on a machine where nothing is installed.
+
 #include <fmt/format.h>
 
 #include "base/files.h"
@@ -17,6 +20,7 @@
 #include "recipe/recipe.h"
 #include "recipe/schema.h"
 #include "recipe/shipped.h"
+#include "table/numbers.h"
 #include "zoo/zoo.h"
 
 namespace bakeoff::cli {
@@ -122,8 +126,9 @@ int recipe(const RecipeOptions& options) {
   }
   const auto checked = chosen_recipe(options.recipe, options.changes);
   if (!checked) return fail(checked.error());
-  print(fmt::format("{}: {}, {} contenders, {} track\n", checked->file.string(), checked->workload.name,
-                    checked->contenders.size(), ir::name(checked->training.track)));
+  print(fmt::format("{}: {}, {}, {} track\n", checked->file.string(), checked->workload.name,
+                    table::counted(std::ssize(checked->contenders), "contender"),
+                    ir::name(checked->training.track)));
   for (const auto& contender : checked->contenders) print("  " + contender.id + "\n");
   return 0;
 }

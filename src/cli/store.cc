@@ -14,6 +14,7 @@
 #include "store/import.h"
 #include "store/index.h"
 #include "store/read_run.h"
+#include "table/numbers.h"
 #include "table/text.h"
 
 namespace bakeoff::cli {
@@ -59,8 +60,8 @@ int tell(const store::Imported& imported, const std::string& where) {
       imported.copies == 0
           ? ""
           : fmt::format(", {} left out as copies of runs in other directories", imported.copies);
-  print(fmt::format("{} runs read, {} unchanged, {} skipped{}: {}\n", imported.read, imported.unchanged,
-                    skipped, copies, where));
+  print(fmt::format("{} read, {} unchanged, {} skipped{}: {}\n", table::counted(imported.read, "run"),
+                    imported.unchanged, skipped, copies, where));
   return imported.stopped ? kInterrupted : 0;
 }
 
@@ -167,7 +168,7 @@ int rebuild(const StoreOptions& options) {
     if (const auto forgotten = index->forget(lost); !forgotten) return fail(forgotten.error());
   if (!lost.empty())
     note(fmt::format(
-        "bakeoff: the directories of {} runs are gone; {}", lost.size(),
+        "bakeoff: the directories of {} are gone; {}", table::counted(std::ssize(lost), "run"),
         options.forget ? "they are forgotten" : "what the index has of them stays (--forget drops it)"));
   return import_folders(*index, std::move(folders), true);
 }

@@ -1,3 +1,8 @@
+// One reader for all keys of all sections: the schema says name, kind, range and unit, and the reader finds
+// the value, checks it and keeps its line, so that every message names file, line and key without a word at
+// the place that uses the value. Unknown names are refused before any value is read, with the nearest known
+// one: a key that is misspelt must not leave a default in silence.
+
 #include "recipe/reader.h"
 
 #include <algorithm>
@@ -7,6 +12,7 @@
 #include "base/files.h"
 #include "base/nearest.h"
 #include "recipe/shipped.h"
+#include "table/text.h"
 
 namespace bakeoff::recipe {
 namespace {
@@ -56,10 +62,13 @@ Status Reader::check_names(const toml::table& table, const std::string& section)
   for (const auto& [name, node] : table) {
     const std::string text(name.str());
     if (std::find(known.begin(), known.end(), text) == known.end()) {
+      const std::string seen = table::clean(text);
+      const bool hidden = std::ranges::find(known, seen) != known.end();
       return error(
           name.source(),
           fmt::format("unknown key '{}'{}", text, section.empty() ? "" : fmt::format(" in [{}]", section)),
-          suggest(text, known));
+          hidden ? fmt::format("it holds characters that cannot be seen: write '{}' anew", seen)
+                 : suggest(text, known));
     }
     const std::vector<std::string> all = sections();
     const bool is_section = section.empty() && std::find(all.begin(), all.end(), text) != all.end();
@@ -105,8 +114,10 @@ Status Reader::check_key(const Key& key) const {
 
 Status Reader::check_range(const Key& key, const toml::node& node) const {
   const double value = real_in(node);
-  // Not (value in range), so that NaN is refused too.
-  if (value >= key.least && value <= key.most && !(key.least_excluded && value == key.least)) return Done{};
+  // Not the opposite, so that NaN is refused too; infinity is no number of anything.
+  if (std::isfinite(value) && value >= key.least && value <= key.most &&
+      !(key.least_excluded && value == key.least))
+    return Done{};
   return error(node.source(), fmt::format("'{}' is {}, outside its range", dotted(key), value),
                fmt::format("it must be {} {}{}", key.least_excluded ? "above" : "at least", key.least,
                            std::isfinite(key.most) ? fmt::format(" and at most {}", key.most) : ""));

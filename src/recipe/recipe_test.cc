@@ -273,6 +273,8 @@ const Bad kBad[] = {
     {"not TOML", with(2, "batch = = 3"), "r.toml:2", "not valid TOML", "docs/recipe.md"},
     {"a brace in an array", with(2, "batch = [3,}"), "r.toml:2", "not valid TOML", "docs/recipe.md"},
     {"unknown key", with(2, "bach = 50"), "r.toml:2", "unknown key 'bach'", "did you mean 'batch'?"},
+    {"a key with a mark that turns the text around", with(2, "\"\u202ebatch\" = 50"), "r.toml:2",
+     "unknown key", "characters that cannot be seen: write 'batch' anew"},
     {"unknown section key", with(8, "learning = 1"), "r.toml:8", "unknown key 'learning' in [optimizer]",
      "one of:"},
     {"a key of many parts", with(2, "[" + many(100'000, "a.") + "a]"), "r.toml:2",

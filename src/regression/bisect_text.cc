@@ -94,9 +94,11 @@ int exit_code(const BisectOutcome& outcome) {
 std::string to_text(const BisectOutcome& outcome, int width) {
   std::string out = paragraph(table::one_line(headline(outcome)), width) + "\n";
   const auto skipped = std::ranges::count_if(outcome.probes, [](const ProbeRecord& p) { return !p.seen; });
-  out += paragraph(fmt::format("{} versions, {} probes ({} skipped), {}", outcome.versions.size(),
-                               outcome.probes.size(), skipped, table::duration(1e3 * outcome.seconds)),
-                   width) +
+  out += paragraph(
+             fmt::format("{}, {} ({} skipped), {}", table::counted(std::ssize(outcome.versions), "version"),
+                         table::counted(std::ssize(outcome.probes), "probe"), skipped,
+                         table::duration(1e3 * outcome.seconds)),
+             width) +
          "\n";
   if (outcome.probes.empty()) return out;
   out += "\n";

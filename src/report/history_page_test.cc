@@ -100,6 +100,11 @@ TEST(HistoryText, FitsEveryWidthAndSaysWhatDecides) {
       for (std::string line; std::getline(lines, line);) EXPECT_LE(table::display_width(line), width) << line;
     }
   }
+  History far = history;
+  far.line.machine = std::string(80, 'm');
+  const std::string list = render_history_list({far}, "/i", {.width = 100});
+  EXPECT_THAT(list, HasSubstr(title_of(far.line))) << "names are not broken for what may go";
+  EXPECT_THAT(list, Not(HasSubstr("mmm")));
   const std::string text = render_history(history, {.width = 200});
   EXPECT_THAT(text, HasSubstr("a history nominates, a pair decides: bakeoff gate --base REF --head REF"));
   EXPECT_THAT(text, HasSubstr("bakeoff history accept f1043d12 --run 01KDZPZV0050Y6TB4J7K0000"));

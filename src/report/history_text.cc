@@ -36,7 +36,9 @@ FilledColumn column(const std::string& title, int priority = 0, bool left = fals
 
 std::string laid_out(const std::vector<FilledColumn>& columns, const TerminalOptions& options) {
   std::string out;
-  for (const std::string& line : layout(columns, options.width, options.colour)) out += line + '\n';
+  for (const std::string& line :
+       layout(choose_columns(columns, options.width), options.width, options.colour))
+    out += line + '\n';
   return out;
 }
 

@@ -99,7 +99,8 @@ class Search {
     recipe::Recipe one = recipe_;
     one.contenders = contenders;
     one.budget.minutes = time_.take(share);
-    progress_(fmt::format("{}: {} contenders, {}", spoken(tuned.base), contenders.size(), stage));
+    progress_(fmt::format("{}: {}, {}", spoken(tuned.base),
+                          table::counted(std::ssize(contenders), "contender"), stage));
     return races_.race(one, folder_ / (tuned.base.file + "_" + stage));
   }
 
@@ -237,7 +238,7 @@ Result<Outcome> tune(const recipe::Recipe& recipe, const Machine& machine, doubl
   if (best.contenders.empty())
     return Error{.message = "no contender could be raced: " + outcome.tuned[0].failure};
   best.budget.minutes = time.take(last);
-  progress(fmt::format("best against best: {} contenders", best.contenders.size()));
+  progress(fmt::format("best against best: {}", table::counted(std::ssize(best.contenders), "contender")));
   TRY(outcome.best, races.race(best, folder / "best"));
   return outcome;
 }

@@ -233,7 +233,7 @@ class BadInput(unittest.TestCase):
             *run(0.5, "p.json"),
             says=[
                 r"race\.toml:\d+: a budget of 30\.0 s cannot decide: by this machine's"
-                r" profile it allows about 1 heats of 2 contenders, and fewer than \d+ decide nothing",
+                r" profile it allows about 1 heat of 2 contenders, and fewer than \d+ decide nothing",
                 r"\n  allow more than (\d+\.\d) minutes \(\d+\.\d for a gap of 50%\)",
                 "--profile none",
             ],
@@ -463,7 +463,8 @@ class BadInput(unittest.TestCase):
             got = ask(*command)
             self.assertEqual(got.returncode, 2, got.stderr)
             self.assertRegex(got.stderr, r"HOME is not set\n  set BAKEOFF_HOME")
-        self.assertEqual(ask("recipe", "race.toml").returncode, 0)
+        for command in (["recipe", "race.toml"], ["recipes"]):
+            self.assertEqual(ask(*command).returncode, 0, command)
 
     def test_a_record_that_cannot_be_kept_is_not_measured(self) -> None:
         got = support.called(
