@@ -387,10 +387,6 @@ def topk(m: Mapper, a: Args) -> list[Value]:
     largest = bool(a.descending if sorts else a.largest)
     axis = x.layout.axis(a.dim)
     count = x.shape[axis] if sorts else int(a.k)
-    if axis == x.layout.n or count > MOST_SORTED:
-        raise Unsupported(
-            f"finds {count} places in order", f"at most {MOST_SORTED}, or a maximum"
-        )
     return _in_order(m, x, axis, count, largest)
 
 
@@ -402,8 +398,6 @@ def kthvalue(m: Mapper, a: Args) -> list[Any]:
         raise Unsupported("takes the median of the batch", "name the axis")
     axis = x.layout.axis(a.dim)
     count = int(a.get("k", (x.shape[axis] + 1) // 2))
-    if axis == x.layout.n or count > MOST_SORTED:
-        raise Unsupported(f"finds {count} places in order", f"at most {MOST_SORTED}")
     parts = []
     for part in _in_order(m, x, axis, count, False):
         last = m.sliced(part, axis, count - 1, count)
@@ -414,6 +408,10 @@ def kthvalue(m: Mapper, a: Args) -> list[Any]:
 
 def _in_order(m: Mapper, x: Value, axis: int, count: int, largest: bool) -> list[Value]:
     """The largest elements along an axis, or the smallest, and their places."""
+    if axis == x.layout.n or count > MOST_SORTED:
+        raise Unsupported(
+            f"finds {count} places in order", f"at most {MOST_SORTED}, or a maximum"
+        )
     size = x.shape[axis]
     left = x if largest else m.unary("neg", x)
     values, places = [], []

@@ -1305,14 +1305,7 @@ def cummax(m: Mapper, a: Args) -> list[Optional[Value]]:
 @row("logcumsumexp")
 def logcumsumexp(m: Mapper, a: Args) -> Value:
     """`logaddexp` with what is 1, 2, 4, ... places before"""
-
-    def join(x: Value, y: Value) -> Value:
-        apart = m.unary("abs", m.made("sub", [x, y], x.layout))
-        rest = m.unary("log1p", m.unary("exp", m.unary("neg", apart)))
-        most = m.made("maximum", [x, y], x.layout)
-        return m.made("add", [most, rest], x.layout)
-
-    return _running(m, a, -1e30, join)
+    return _running(m, a, -1e30, lambda x, y: logaddexp(m, Args(input=x, other=y)))
 
 
 def _variance(m: Mapper, a: Args) -> tuple[Value, Value]:

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "cli/command.h"
 #include "cli/console.h"
+#include "cli/usage.h"
 #include "regression/rankings.h"
 #include "report/rankings_page.h"
 #include "summary/summarise.h"
@@ -33,7 +34,6 @@ Result<std::vector<Summary>> all_finished(const std::vector<std::filesystem::pat
     for (size_t k = 0; k < i; ++k)
       if (std::filesystem::equivalent(runs[i], runs[k], ignored))
         return Error{.message = fmt::format("'{}' and '{}' are one run", runs[k].string(), runs[i].string()),
-                     .where = {},
                      .remedy = "name runs that differ"};
     TRY(Summary one, finished(runs[i]));
     all.push_back(std::move(one));
@@ -68,8 +68,7 @@ Action add_compare(CLI::App& sub) {
       ->required()
       ->expected(2, 1000)
       ->type_name("DIR");
-  sub.add_option("--format", options->format, "text, json or csv")
-      ->check(CLI::IsMember({"text", "json", "csv"}));
+  sub.add_option("--format", options->format, "text, json or csv")->check(one_of({"text", "json", "csv"}));
   sub.add_option("--html", options->html, "write a page with the rankings into this file")->type_name("FILE");
   sub.add_flag("--json", options->json, "the same as --format json");
   return [options](const Invocation&) { return compare(*options); };

@@ -114,7 +114,7 @@ Status Reader::check_key(const Key& key) const {
 
 Status Reader::check_range(const Key& key, const toml::node& node) const {
   const double value = real_in(node);
-  // Not the opposite, so that NaN is refused too; infinity is no number of anything.
+  // NaN and infinity are outside every range.
   if (std::isfinite(value) && value >= key.least && value <= key.most &&
       !(key.least_excluded && value == key.least))
     return Done{};

@@ -175,18 +175,14 @@ Comparison compare(const Summary& first, const Summary& second) {
   for (const bakeoff::Row& row : first.ranked) {
     const std::string& id = row.contender.id;
     const bakeoff::Row* other = ranked_in(second, id);
-    if (other == nullptr || row.heat_ms.empty()) {
+    const std::optional<Place> mine = place_in(first, id), theirs = place_in(second, id);
+    if (!mine || !theirs) {
       all.first_alone.push_back(id);
       continue;
     }
     differ(all.differences, "version of ", row.versions, other->versions, id);
     differ(all.differences, "", row.effective, other->effective, id);
-    all.rows.push_back({.contender = id,
-                        .first_ms = stats::median(row.heat_ms),
-                        .second_ms = stats::median(other->heat_ms),
-                        .first = *place_in(first, id),
-                        .second = *place_in(second, id),
-                        .ratio = {}});
+    all.rows.push_back({.contender = id, .first = *mine, .second = *theirs, .ratio = {}});
     if (all.same_machine) all.rows.back().ratio = ratio_of(row.heat_ms, other->heat_ms, all.same_work);
   }
   for (const bakeoff::Row& row : second.ranked)
@@ -211,7 +207,7 @@ std::string paired_rows(const Comparison& c, const std::vector<std::string>& nam
     const ComparedRow& row = c.rows[i];
     const Estimate ratio = row.ratio.value_or(Estimate{});
     out += fmt::format("{}  {:>10}  {:>10}  {:>7}  {}\n", head(names[i], column),
-                       table::milliseconds(row.first_ms), table::milliseconds(row.second_ms),
+                       table::milliseconds(row.first.ms), table::milliseconds(row.second.ms),
                        table::ratio(ratio.value), table::interval(ratio, table::ratio));
   }
   return out;
@@ -305,8 +301,8 @@ std::string to_json(const Comparison& c) {
         {{"what", of(one, one.contender) + one.what}, {"first", one.first}, {"second", one.second}});
   for (const ComparedRow& row : c.rows)
     json["contenders"].push_back({{"contender", row.contender},
-                                  {"first_ms", row.first_ms},
-                                  {"second_ms", row.second_ms},
+                                  {"first_ms", row.first.ms},
+                                  {"second_ms", row.second.ms},
                                   {"first", place_json(row.first)},
                                   {"second", place_json(row.second)},
                                   {"ratio", row.ratio ? ends_json(*row.ratio) : CompareJson()}});

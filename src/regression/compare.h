@@ -24,7 +24,6 @@ struct Difference {
 
 struct ComparedRow {
   std::string contender = {};
-  double first_ms = 0, second_ms = 0;  // medians over the heats
   Place first = {}, second = {};
   // second / first, if both are of one machine. The interval (99%, from the heats of both) assumes that the machine
   // was in the same state in both runs; it is infinite if their work differs or heats are too few.

@@ -30,11 +30,6 @@ std::string fitting(double value, std::string (*show)(double)) {
   return text.size() <= kWidestNumber ? text : fmt::format("{:.3g}", value);
 }
 
-std::string rank_text(const Place& place) {
-  return place.rank_best == place.rank_worst ? std::to_string(place.rank_best)
-                                             : fmt::format("{}-{}", place.rank_best, place.rank_worst);
-}
-
 std::vector<std::string> cells_of(const std::optional<Place>& place) {
   if (!place) return std::vector<std::string>(kTitles.size(), table::kNone);
   return {rank_text(*place), fitting(place->ms, table::milliseconds),
@@ -66,7 +61,18 @@ std::string state_of(const Summary& summary) {
   return summary.decided ? "decided" : "not decided";
 }
 
+bool same_work(const Summary& first, const Summary& second) {
+  const Manifest &a = first.manifest, &b = second.manifest;
+  return a.workload_text == b.workload_text && a.data_sha256 == b.data_sha256 &&
+         a.weights_sha256 == b.weights_sha256 && first.batch == second.batch;
+}
+
 }  // namespace
+
+std::string rank_text(const Place& place) {
+  return place.rank_best == place.rank_worst ? std::to_string(place.rank_best)
+                                             : fmt::format("{}-{}", place.rank_best, place.rank_worst);
+}
 
 std::string any_size(const std::optional<double>& value) {
   if (!value || !std::isfinite(*value)) return table::kNone;
@@ -78,12 +84,6 @@ std::string workload_name(const Manifest& m) {
   const size_t begin = m.workload_text.find(' '), end = m.workload_text.find('(');
   return begin < end && end != std::string::npos ? m.workload_text.substr(begin + 1, end - begin - 1)
                                                  : "unknown";
-}
-
-bool same_work(const Summary& first, const Summary& second) {
-  const Manifest &a = first.manifest, &b = second.manifest;
-  return a.workload_text == b.workload_text && a.data_sha256 == b.data_sha256 &&
-         a.weights_sha256 == b.weights_sha256 && first.batch == second.batch;
 }
 
 std::optional<Place> place_in(const Summary& run, const std::string& contender) {
@@ -178,8 +178,8 @@ std::string never_paired(const Rankings& r) {
                           : machines ? "The runs are of different machines"
                                      : "The runs are of different times";
   return why +
-         ": each run has its own ranking, and a ratio of their times would hold for neither: they were never "
-         "paired." +
+         ": each run has its own ranking, and a ratio of their times would hold for none of them: they were "
+         "never paired." +
          (r.same_work ? "" : " Their work differs as well.");
 }
 

@@ -45,12 +45,13 @@ Rankings rankings(const std::vector<Summary>& runs);
 
 // A contender's place in its run; nullopt: the run has not ranked it, or has no time of it.
 std::optional<Place> place_in(const Summary& run, const std::string& contender);
-bool same_work(const Summary& a, const Summary& b);
 // "mnist_cnn": the text of a workload begins with "workload mnist_cnn(".
 std::string workload_name(const Manifest& manifest);
 
 // Beside each other or below, each block headed by one of `heads`.
 std::string blocks_text(const Rankings& rankings, const std::vector<std::string>& heads, int width);
+// "2", or "2-3" where places are shared.
+std::string rank_text(const Place& place);
 // Why there is no ratio of times of two runs.
 std::string never_paired(const Rankings& rankings);
 

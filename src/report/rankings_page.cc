@@ -93,10 +93,7 @@ std::vector<RankedTable> ranked_tables(const Rankings& r) {
   std::vector<RankedTable> all = {
       {"rank", "Ranks",
        "Rank in its own run; below it the step time over that of the leader of the same run, with its interval.",
-       [](const auto& p) {
-         return p.rank_best == p.rank_worst ? fmt::format("{}", p.rank_best)
-                                            : fmt::format("{}-{}", p.rank_best, p.rank_worst);
-       },
+       regression::rank_text,
        [](const auto& p) {
          return table::ratio(p.ratio.value) + " " + table::interval(p.ratio, table::ratio);
        },

@@ -191,7 +191,7 @@ class FirstCommands(unittest.TestCase):
         self.assertIn("bakeoff exec s/train_torch.py", emitted.err)
         ran = self.place.ok("exec", "s/train_torch.py", "--steps", "2")
         self.assertRegex(ran.out, r"step +0 +loss \d")
-        self.place.write(
+        self.place.write(  # names its framework, which it need not import here
             "mine.py",
             "import sys\nif len(sys.argv) > 9:\n    import torch\n"
             "print(sys.argv[1:])\nsys.exit(len(sys.argv))\n",

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "emit/native/storage.h"
 
 namespace {
@@ -54,6 +56,28 @@ TEST(Feed, AxesInAnotherOrderAreTurnedRowByRow) {
   EXPECT_THAT(some(feed, 1, 1), ElementsAre(2, 3, 2.5, 3.5));
   feed.take(tensor<float>("F32", {2, 1, 2}, {0, 1, 2, 3}), 1, {0, 2, 1});
   EXPECT_THAT(some(feed, 1, 1), ElementsAre(2, 3)) << "axes of one place have no order";
+}
+
+TEST(Feed, RowsOfAFileAreReadWhenABatchNeedsThem) {
+  constexpr int64_t kWidth = 1 << 16;  // more than a stream reads ahead
+  std::vector<int32_t> numbers(3 * kWidth);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const std::string path = ::testing::TempDir() + "rows_of_a_feed";
+  std::ofstream(path).write(reinterpret_cast<const char*>(numbers.data()), 4 * 3 * kWidth);
+  const auto file = std::make_shared<std::ifstream>(path);
+  Feed<int32_t> feed;
+  feed.take({"I32", {3, kWidth}, {}, file, 0, 4 * 3 * kWidth, path});
+  EXPECT_EQ(feed.rows(1, 1)[0], kWidth);
+  EXPECT_EQ(feed.given.bytes.size(), 4 * 2 * kWidth) << "the last row was not asked for";
+  EXPECT_EQ(feed.rows(0, 1)[1], 1);
+  std::filesystem::resize_file(path, 4 * 2 * kWidth);
+  try {
+    feed.rows(2, 1);
+    ADD_FAILURE() << "the file has become shorter";
+  } catch (const std::runtime_error& said) {
+    EXPECT_THAT(said.what(), ::testing::HasSubstr("'" + path + "' became shorter"));
+  }
+  std::filesystem::remove(path);
 }
 
 }  // namespace

@@ -115,7 +115,7 @@ inline std::map<std::string, Tensor> load_safetensors(const std::string& path, b
       refuse("'" + name + "' of '" + path + "' has " + std::to_string(bytes) + " bytes, its shape " +
                  shape_text(tensor.shape) + " another number",
              again);
-    tensor.file = file;
+    tensor.file = file, tensor.path = path;
     tensor.begin = 8 + length + static_cast<uint64_t>(range[0]), tensor.size = static_cast<uint64_t>(bytes);
     if (!later) tensor.read(tensor.size);
   }
@@ -151,7 +151,7 @@ inline Tensor load_npy(const std::string& path, bool later = false) {
     refuse("'" + path + "' has " + std::to_string(size - begin - length) + " bytes of numbers, its shape " +
                shape_text(tensor.shape) + " another number",
            again);
-  tensor.size = bytes;
+  tensor.size = bytes, tensor.path = path;
   if (!later) tensor.read(bytes);
   return tensor;
 }

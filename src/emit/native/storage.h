@@ -25,6 +25,7 @@ struct Tensor {
   std::vector<char> bytes;
   std::shared_ptr<std::ifstream> file = nullptr;  // that has the others
   uint64_t begin = 0, size = 0;                   // where the tensor begins there, and its bytes
+  std::string path = {};                          // of that file
   // Reads on up to byte `end`.
   void read(uint64_t end) {
     const uint64_t there = bytes.size();
@@ -34,7 +35,8 @@ struct Tensor {
     file->seekg(static_cast<std::streamoff>(begin + there));
     file->read(bytes.data() + there, static_cast<std::streamsize>(end - there));
     if (!*file)
-      throw std::runtime_error("a file became shorter while it was read\n  start again with a whole file");
+      throw std::runtime_error("'" + path +
+                               "' became shorter while it was read\n  start again with the whole file");
   }
 };
 
