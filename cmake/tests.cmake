@@ -2,7 +2,10 @@
 # BAKEOFF_TEST_SLOTS: how many of ctest's slots a test takes that computes; one that mostly waits takes 1, and so runs
 # beside those (scripts/run_ctest.py has the number of slots).
 set(BAKEOFF_TEST_SLOTS 2)
-find_program(BAKEOFF_PYTHON3 NAMES python3.11 python3 REQUIRED)
+find_program(BAKEOFF_PYTHON3_NAME NAMES python3.11 python3 REQUIRED)
+# The interpreter itself: a front of pyenv starts a dozen processes before it.
+execute_process(COMMAND ${BAKEOFF_PYTHON3_NAME} -c "import sys; print(sys.executable, end='')"
+  OUTPUT_VARIABLE BAKEOFF_PYTHON3 COMMAND_ERROR_IS_FATAL ANY)
 
 # bakeoff_script_test(<name> <label> <seconds> COMMAND ...)   a test that is a script, run in the repository's root
 #

@@ -11,8 +11,9 @@ gives. Without it everything that is drawn comes from seed 1, each time the same
 --passed: FILE is removed first, and where all passed it says the hash of the tree that
 was tested (`git write-tree` of what is not ignored).
 
-All tests of a call have a TMPDIR of their own, and share two folders: for proofs, named by
-BAKEOFF_TEST_PROOFS (tests/cli/support.py), and for what XLA has compiled (COMPILED_ONCE).
+All tests of a call have a TMPDIR of their own, and share three folders: for proofs, named by
+BAKEOFF_TEST_PROOFS (tests/cli/support.py), for the doors of processes that have imported a
+framework (tests/cli/warm.py), and for what XLA has compiled (COMPILED_ONCE).
 """
 
 from __future__ import annotations
@@ -164,12 +165,15 @@ def run(build: Path, slots: int, seed: int, arguments: list[str]) -> tuple[int, 
     command += ["--output-junit", str(junit), *arguments]
     with tempfile.TemporaryDirectory(prefix="bakeoff_tests_") as scratch:
         proofs = Path(scratch) / "proofs"
-        proofs.mkdir()
+        warm = Path(scratch) / "warm"
+        for folder in (proofs, warm):
+            folder.mkdir()
         variables = {
             **os.environ,
             "RC_PARAMS": f"seed={seed}",
             "TMPDIR": scratch,
             "BAKEOFF_TEST_PROOFS": str(proofs),
+            "BAKEOFF_TEST_WARM": str(warm),
             "GTEST_RANDOM_SEED": str(seed),
         }
         if not full:

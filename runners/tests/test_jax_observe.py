@@ -622,6 +622,7 @@ def test_a_function_that_is_defined_anew(tmp_path: Path) -> None:
     assert printed[0] == printed[1]
 
 
+@full_tier
 def test_functions_that_differ_in_a_number(tmp_path: Path) -> None:
     text = ANEW.replace("rate, x = 0.01,", "x =").replace(
         "for i in range(32):",
@@ -736,7 +737,7 @@ print(float(w.sum()).hex())
 """
 
 
-@pytest.mark.parametrize("word", ["part", "whole"])
+@pytest.mark.parametrize("word", [pytest.param("part", marks=full_tier), "whole"])
 def test_ops_outside_of_compiled_functions(tmp_path: Path, word: str) -> None:
     path = written(tmp_path / "eager.py", OUTSIDE)
     part = word == "part"
@@ -776,6 +777,7 @@ else:
 """
 
 
+@full_tier
 def test_a_loop_that_is_unrolled(tmp_path: Path) -> None:
     path = written(tmp_path / "unrolled.py", UNROLLED)
     line = UNROLLED.splitlines().index("    for t in range(40):") + 1

@@ -98,6 +98,7 @@ model.fit(
 """
 
 
+@full_tier
 @pytest.mark.skipif(BACKEND != "jax", reason="others compute before a call returns")
 def test_what_steps_compute_is_no_part_of_a_validation(tmp_path: Path) -> None:
     path = tmp_path / "heavy.py"

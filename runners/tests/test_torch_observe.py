@@ -558,6 +558,7 @@ for episode in range(10_000):
 """
 
 
+@full_tier
 def test_loops_with_books_of_their_own_and_processes(tmp_path: Path) -> None:
     path = written(tmp_path / "phases.py", PHASES)
     lines = PHASES.splitlines()
@@ -597,6 +598,7 @@ for i in range(1_000_000):
 """
 
 
+@full_tier
 def test_looks_at_a_stack_leave_its_frames_alone(tmp_path: Path) -> None:
     path = written(tmp_path / "prints.py", PRINTS)
     with Observed(path, alone=True) as script:
@@ -934,6 +936,7 @@ def test_rounds_of_loops_in_a_step(tmp_path: Path) -> None:
     assert source.index("for step in range(200):") + 1 not in lines
 
 
+@full_tier
 def test_a_tracer_of_the_scripts_own_stays(tmp_path: Path) -> None:
     script = tmp_path / "loops.py"
     own = "import sys\nsys.settrace(lambda *args: None)\n"
@@ -1135,6 +1138,7 @@ if __name__ == "__main__":
 """
 
 
+@full_tier
 @pytest.mark.parametrize("word", ["compile", pytest.param("", marks=full_tier)])
 def test_a_trace_stays_out_of_workers_and_graphs(tmp_path: Path, word: str) -> None:
     script = written(tmp_path / "epochs.py", EPOCHS)

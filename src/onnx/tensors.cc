@@ -29,10 +29,13 @@ namespace {
 
 constexpr double kNoWeight = 1e9;  // masks have numbers of this size
 
-// A name as people give them, not one that an exporter made.
+// A name as people give them, not one that an exporter made: "12" is a counter's, "1.weight" that of a weight of the
+// second module of torch.nn.Sequential.
 bool given_name(const std::string& name) {
   if (name.starts_with("onnx::") || name.starts_with("val_") || name.starts_with("_")) return false;
-  if (name.empty() || name[0] == '/' || (name[0] >= '0' && name[0] <= '9')) return false;
+  if (name.empty() || name[0] == '/') return false;
+  const size_t after = name.find_first_not_of("0123456789.");
+  if (after == std::string::npos || (after > 0 && name[after - 1] != '.')) return false;
   return std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/';
   });

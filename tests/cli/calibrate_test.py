@@ -51,7 +51,7 @@ class Calibrate(unittest.TestCase):
 
     def test_ctrl_c_keeps_what_was_measured(self) -> None:
         process = self.place.start(
-            "calibrate", "--framework", "kernel", "--output", "kept.json"
+            "calibrate", "--quick", "--framework", "kernel", "--output", "kept.json"
         )
         # The workers of a third block start when two have been measured.
         home = self.place.path / "home"

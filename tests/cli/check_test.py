@@ -59,22 +59,13 @@ def mended(text: str, said: str) -> tuple[str, int]:
     return "\n".join([*lines, "", "", *suggested]) + "\n", added + len(suggested)
 
 
-waiting: support.Place  # the processes that have imported a framework, of all tests
-
-
-def setUpModule() -> None:
-    global waiting
-    support.need("torch")
-    names = ("torch", "tensorflow", "jax")
-    waiting = support.Place(filter(support.present, names), warm=True)
-    unittest.addModuleCleanup(waiting.close)
-
-
 class Check(unittest.TestCase):
     """Each test has a place of its own."""
 
     def setUp(self) -> None:
-        self.place = support.Place(waiting=waiting)
+        support.need("torch")
+        names = ("torch", "tensorflow", "jax")
+        self.place = support.Place(filter(support.present, names), warm=True)
         self.addCleanup(self.place.close)
         self.temporary = self.place.path / "temporary"  # others check at the same time
         self.temporary.mkdir()

@@ -5,7 +5,6 @@ python3 -m tests.cli.import_keras_test build/dev/bakeoff
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import shutil
@@ -47,14 +46,6 @@ def line_of(mark: str) -> str:
     return f"{MODELS.name}:{found[0]}"
 
 
-@functools.cache
-def waiting() -> support.Place:
-    """The process that has torch, of all classes."""
-    place = support.Place(["torch"], warm=True)
-    unittest.addModuleCleanup(place.close)
-    return place
-
-
 class Importing(unittest.TestCase):
     """Each test has a place of its own."""
 
@@ -62,7 +53,7 @@ class Importing(unittest.TestCase):
 
     def setUp(self) -> None:
         support.need("torch")
-        self.place = support.Place(BACKENDS, waiting=waiting())
+        self.place = support.Place(BACKENDS, warm=True)
         self.addCleanup(self.place.close)
         shutil.copy(MODELS, self.place.path)
 

@@ -5,7 +5,6 @@ python3 -m tests.cli.import_test build/dev/bakeoff
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import shutil
@@ -44,14 +43,6 @@ def header(file: Path) -> dict[str, Any]:
         return dict(json.loads(stream.read(size)))
 
 
-@functools.cache
-def waiting() -> support.Place:
-    """The process that has torch, of all classes."""
-    place = support.Place(["torch"], warm=True)
-    unittest.addModuleCleanup(place.close)
-    return place
-
-
 class Importing(unittest.TestCase):
     """Each test has a place of its own."""
 
@@ -60,7 +51,7 @@ class Importing(unittest.TestCase):
 
     def setUp(self) -> None:
         support.need("torch")
-        self.place = support.Place(["torch"], waiting=waiting() if self.WARM else None)
+        self.place = support.Place(["torch"], warm=self.WARM)
         self.addCleanup(self.place.close)
         shutil.copy(MODELS, self.place.path)
 

@@ -610,6 +610,17 @@ def forms() -> dict[str, Any]:
             ],
             ["n", 3, 4],
         ),
+        "fresh": model(  # norms before training: of torch.nn.Sequential, and an exporter's filler
+            nodes_of("""
+own = LayerNormalization x, 1.weight, 1.bias
+out = LayerNormalization own, 7, 8"""),
+            [
+                *(table(n, np.ones(4, np.float32)) for n in ("1.weight", "7")),
+                *(table(n, np.zeros(4, np.float32)) for n in ("1.bias", "8")),
+            ],
+            ["n", 3, 4],
+            opset=17,
+        ),
         "padded": model(
             nodes_of("""
 a = Pad x, p mode=reflect

@@ -13,7 +13,7 @@ import unittest
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tests.cli import support
+from tests.cli import support, warm
 
 DOOR = support.ROOT / "python"
 NET = """
@@ -57,12 +57,17 @@ RENEW = "net = copy.deepcopy(fresh)\n"
 
 
 class Door(unittest.TestCase):
+    WARM: ClassVar[bool] = True
     place: ClassVar[support.Place]
+    user: ClassVar[Path]  # PyTorch's Python, in which the user's script runs
 
     @classmethod
     def setUpClass(cls) -> None:
         support.need("torch", "jax")
-        cls.place = support.Place(["torch", "jax"], shared_proofs=True)
+        names = ["torch", "jax"]
+        cls.place = support.Place(names, warm=cls.WARM, shared_proofs=True)
+        python = support.interpreter("torch")
+        cls.user = warm.interpreter("torch", python) if cls.WARM else python
         cls.addClassCleanup(cls.place.close)
         scratch = cls.place.path / "tmp"
         scratch.mkdir()
@@ -73,7 +78,7 @@ class Door(unittest.TestCase):
     def start(self, text: str, **more: Any) -> subprocess.Popen[str]:
         file = self.place.write("mine.py", text)
         return subprocess.Popen(
-            [str(support.interpreter("torch")), "-B", str(file)],
+            [str(self.user), "-B", str(file)],
             cwd=self.place.path,
             env=self.place.variables,
             stdin=subprocess.DEVNULL,
@@ -207,6 +212,8 @@ class Translating(Door):
 
 
 class Racing(Door):
+    WARM = False
+
     def test_two_contenders(self) -> None:
         # Every day JAX alone, which starts in a third of PyTorch's time.
         first = "torch" if support.FULL else "jax"
@@ -456,6 +463,8 @@ class Refused(Door):
 
 
 class Interrupted(Door):
+    WARM = False
+
     def test_nothing_is_left(self) -> None:
         calls = [
             ("run directory", "race(net, example, loss='mse', budget='60s')"),

@@ -274,6 +274,7 @@ class SshServer:
             "UsePAM": "no",
             "PermitRootLogin": "yes",
             "AcceptEnv": "BAKEOFF_TEST_MARK",
+            "SetEnv": "SHLVL=2",  # bash leaves out ~/.bashrc, whatever that may start
         }
         words = [
             word for item in options.items() for word in ("-o", "{}={}".format(*item))

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from tests.cli.warm import Warm
+from tests.cli import warm as waiting
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BAKEOFF = ROOT / "build" / "dev" / "bakeoff"  # main() takes it from the command line
@@ -57,15 +57,15 @@ def interpreter(environment: str) -> Path:
 
 
 def quick_start(python: Path, folder: Path) -> Path:
-    """PyTorch's interpreter, whose workers import no compiler that nothing asks for
-    (quick_start/sitecustomize.py); all else that it runs starts as it would."""
+    """An interpreter whose workers start in less time (quick_start/sitecustomize.py);
+    all else that it runs starts as it would."""
     folder.mkdir(parents=True)
     front = folder / "python"
     front.write_text(
         f'''#!/bin/sh
-if [ "$1 $2" = "-m bakeoff_runner" ]; then
-  PYTHONPATH=$PYTHONPATH:{ROOT}/tests/cli/quick_start
-fi
+case "$1 $2" in
+  "-m bakeoff_runner"*) PYTHONPATH="$PYTHONPATH:{ROOT}/tests/cli/quick_start" ;;
+esac
 exec "{python}" "$@"
 '''
     )
@@ -141,8 +141,7 @@ class Place:
     """A temporary folder with a BAKEOFF_HOME and a mark that its processes carry.
 
     warm: workers start from processes that have imported their frameworks (warm.py);
-    where nothing is raced. waiting: a place made with warm, whose waiting processes
-    this one uses too. shared_proofs: what another test has proven is not proven
+    where nothing is raced. shared_proofs: what another test has proven is not proven
     again; where the gate is not what is tested. shared_programs: of LibTorch programs
     only what changed since the last tests is compiled; it stays in the user's home.
     """
@@ -152,13 +151,11 @@ class Place:
         environments: Iterable[str] = (),
         *,
         warm: bool = False,
-        waiting: Place | None = None,
         shared_proofs: bool = False,
         shared_programs: bool = False,
     ) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="bakeoff_cli_"))
         self.mark = uuid.uuid4().hex
-        self.waiting = waiting
         home = self.path / "home"
         home.mkdir()
         self.variables = {
@@ -176,20 +173,15 @@ class Place:
         pythons = {name: interpreter(name) for name in environments}
         if shared_programs:
             self.share("compiled")
-        self.warm: list[Warm] = []
-        for one in waiting.warm if waiting else ():
-            pythons[one.environment] = one.interpreter
         if warm:
-            try:
-                for name, python in pythons.items():
-                    folder = self.path / "warm" / name
-                    self.warm.append(Warm(folder, name, python, self.variables))
-                    pythons[name] = self.warm[-1].interpreter
-            except BaseException:
-                self.close()
-                raise
-        if not FULL and pythons.get("torch") == interpreter("torch"):
-            pythons["torch"] = quick_start(pythons["torch"], self.path / "quick")
+            pythons = {
+                name: waiting.interpreter(name, p) for name, p in pythons.items()
+            }
+        elif not FULL:
+            pythons = {
+                name: quick_start(python, self.path / "quick" / name)
+                for name, python in pythons.items()
+            }
         self.set_interpreters(pythons)
 
     def share(self, name: str) -> Path:
@@ -249,15 +241,13 @@ class Place:
 
     def processes(self) -> dict[int, str]:
         """Live processes started from here, by id: their command lines."""
-        places = [self] if self.waiting is None else [self, self.waiting]
-        marks = {f"{MARK}={place.mark}".encode() for place in places}
-        waiting = {warm.process.pid for place in places for warm in place.warm}
+        mark = f"{MARK}={self.mark}".encode()
         found = {}
         for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) in {os.getpid(), *waiting}:
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
                 continue
             try:
-                if marks.isdisjoint((entry / "environ").read_bytes().split(b"\0")):
+                if mark not in (entry / "environ").read_bytes().split(b"\0"):
                     continue
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ")
                 state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
@@ -275,8 +265,6 @@ class Place:
         return left
 
     def close(self) -> None:
-        for warm in self.warm:
-            warm.close()
         for pid in self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -384,12 +372,13 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if len(sys.argv) > 1:
         BAKEOFF = Path(sys.argv.pop(1)).resolve()
-    program = unittest.main(
-        module="__main__",
-        exit=False,
-        testLoader=Shuffled(),
-        testRunner=unittest.TextTestRunner(verbosity=2, resultclass=Timed),  # type: ignore[arg-type]
-    )
+    with waiting.folder_of_call():
+        program = unittest.main(
+            module="__main__",
+            exit=False,
+            testLoader=Shuffled(),
+            testRunner=unittest.TextTestRunner(verbosity=2, resultclass=Timed),  # type: ignore[arg-type]
+        )
     result = program.result
     if not result.wasSuccessful():
         sys.exit(1)

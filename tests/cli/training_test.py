@@ -71,19 +71,17 @@ SAID = {
 
 class Training(unittest.TestCase):
     found: ClassVar[list[str]]
-    waiting: ClassVar[support.Place]
+    names: ClassVar[list[str]]
     place: support.Place
 
     @classmethod
     def setUpClass(cls) -> None:
         support.need("torch")
         cls.found = [line for line, name in CONTENDERS.items() if support.present(name)]
-        names = sorted({CONTENDERS[line] for line in cls.found})
-        cls.waiting = support.Place(names, warm=True)
-        cls.addClassCleanup(cls.waiting.close)
+        cls.names = sorted({CONTENDERS[line] for line in cls.found})
 
     def setUp(self) -> None:
-        self.place = support.Place(waiting=self.waiting)
+        self.place = support.Place(self.names, warm=True)
         self.addCleanup(self.place.close)
         self.place.write("mlp.ir", support.MLP)
 

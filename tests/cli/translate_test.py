@@ -122,7 +122,7 @@ class FromTorch(Translating):
         names = [n for n in cls.PYTHONS if support.FULL or n in everyday]
         cls.names = [n for n in names if support.present(cls.PYTHONS[n])]
         environments = sorted({cls.PYTHONS[n] for n in cls.names})
-        cls.place = support.Place(environments, shared_proofs=True)
+        cls.place = support.Place(environments, warm=True, shared_proofs=True)
         cls.addClassCleanup(cls.place.close)
         cls.place.write("net.py", MODEL)
         cls.done = cls.place.run(
@@ -224,7 +224,9 @@ class Places(Translating):
     """Where a translation is written, and what it starts from: to what starts soonest."""
 
     def setUp(self) -> None:
-        self.place = support.place_for(self, "onnxruntime", "torch", shared_proofs=True)
+        self.place = support.place_for(
+            self, "onnxruntime", "torch", warm=True, shared_proofs=True
+        )
         self.place.write("recipe.toml", support.recipe(['framework = "jax"']))
 
     def test_a_recipe_then_again(self) -> None:
