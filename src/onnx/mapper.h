@@ -256,6 +256,7 @@ class Mapper {
   std::map<std::string, const wire::TensorProto*> initialisers_;
   std::set<std::string> blocked_;
   std::map<std::string, int> readers_;
+  std::map<std::string, int> comparing_;  // those of the readers that compare: nothing trains by a comparison
   std::map<std::string, const wire::FunctionProto*> functions_;
   std::vector<Refusal> refusals_;
   std::vector<MappedValue> mapped_;

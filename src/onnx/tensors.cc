@@ -124,6 +124,9 @@ bool Mapper::named_by_people(const std::string& name, const Array& array) const 
 Value Mapper::of_file(const std::string& name, ArrayPtr array, bool constant_node) {
   if (const auto given = options_.given.find(name); given != options_.given.end()) array = given->second;
   if (!array->is_float() || array->size() == 0 || options_.frozen.contains(name)) return constant(array);
+  const auto comparing = comparing_.find(scope_ + name);
+  if (comparing != comparing_.end() && comparing->second == readers_.at(scope_ + name))
+    return constant(array);
   const bool named = options_.everywhere.contains(name) || (!constant_node && named_by_people(name, *array));
   if (array->shape.empty() && !named) return constant(array);
   Array numbers = *array;

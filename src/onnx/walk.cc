@@ -88,11 +88,17 @@ Result<Value> Mapper::look_up(const std::string& name) {
   return value;
 }
 
+const std::set<std::string> kComparisons = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"};
+
 // What the nodes read, and the graphs within them.
 template <typename Nodes>
 void Mapper::count_readers(const Nodes& nodes, const std::string& scope) {
   for (const auto& n : nodes) {
-    for (const auto& name : n.input()) ++readers_[scope + name];
+    const bool compares = kComparisons.contains(n.op_type());
+    for (const auto& name : n.input()) {
+      ++readers_[scope + name];
+      if (compares) ++comparing_[scope + name];
+    }
     for (const auto& a : n.attribute()) {
       if (!a.has_g()) continue;
       count_readers(a.g().node(), scope);

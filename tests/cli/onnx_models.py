@@ -610,11 +610,15 @@ def forms() -> dict[str, Any]:
             ],
             ["n", 3, 4],
         ),
-        "fresh": model(  # norms before training: of torch.nn.Sequential, and an exporter's filler
+        "fresh": model(  # norms before training, of torch.nn.Sequential and an exporter's; a bound
             nodes_of("""
 own = LayerNormalization x, 1.weight, 1.bias
-out = LayerNormalization own, 7, 8"""),
+above = Greater own, threshold_cast
+soft = Softplus own
+kept = Where above, own, soft
+out = LayerNormalization kept, 7, 8"""),
             [
+                table("threshold_cast", np.array(20, np.float32)),
                 *(table(n, np.ones(4, np.float32)) for n in ("1.weight", "7")),
                 *(table(n, np.zeros(4, np.float32)) for n in ("1.bias", "8")),
             ],
