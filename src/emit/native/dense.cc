@@ -15,53 +15,38 @@
 #include "emit/native/ops.h"
 
 namespace bakeoff::emit::native {
-namespace {
-
-using ir::Op;
-using Ints = std::vector<int64_t>;
-
-std::string designated(const std::vector<std::pair<const char*, int64_t>>& fields) {
-  std::string text;
-  for (const auto& [name, value] : fields)
-    text += fmt::format("{}.{} = {}", text.empty() ? "" : ", ", name, value);
-  return text;
-}
-
-// The convolution that reads `in` and gives `out`; for a transposed one these are its output and input.
-std::string shape_of_conv(const Call& c, const Value& in, const Value& out) {
-  const ir::Node& node = c.node();
-  const ir::Shape& w = c.shape_of_w("weight");
-  const Ints &stride = node.integers("stride"), &pad = node.integers("pad"),
-             &dilation = node.integers("dilation");
-  std::vector<std::pair<const char*, int64_t>> fields;
-  const auto add = [&](const char* name, int64_t value, int64_t otherwise = 1) {
-    if (value != otherwise) fields.emplace_back(name, value);
-  };
-  const size_t axes = stride.size(), width = axes - 1;
-  const bool tall = axes == 2;
-  if (tall) add("h", in.sizes[1]);
-  add("w", in.sizes[axes]);
-  add("c", in.sizes.back());
-  if (tall) add("oh", out.sizes[1]);
-  add("ow", out.sizes[axes]);
-  add("k", out.sizes.back());
-  if (tall) add("r", w[2]);
-  add("s", w.back());
-  if (tall) add("stride_h", stride[0]);
-  add("stride_w", stride[width]);
-  if (tall) add("top", pad[0], 0);
-  add("left", pad[2 * width], 0);
-  if (tall) add("dilation_h", dilation[0]);
-  add("dilation_w", dilation[width]);
-  add("groups", node.integer("groups"));
-  return fmt::format("native::Conv{{{}}}", designated(fields));
-}
 
 bool transposed(const Call& c) { return ir::is_conv_transpose(c.node().op); }
 
 std::string shape_of_conv(const Call& c) {
-  return transposed(c) ? shape_of_conv(c, c.result(), c.in(0)) : shape_of_conv(c, c.in(0), c.result());
+  const ir::Node& node = c.node();
+  const ir::Shape &in = (transposed(c) ? c.result() : c.in(0)).sizes,
+                  &out = (transposed(c) ? c.in(0) : c.result()).sizes;
+  const size_t axes = node.integers("stride").size(), first = 3 - axes;
+  std::vector<std::string> fields;
+  const auto add = [&](const std::string& name, int64_t value, int64_t otherwise = 1) {
+    if (value != otherwise) fields.push_back(fmt::format(".{} = {}", name, value));
+  };
+  const char *const names[] = {"d", "h", "w"}, *const taps[] = {"q", "r", "s"},
+                    *const before[] = {"front", "top", "left"};
+  const auto along = [&](const std::string& head, const std::vector<int64_t>& values, size_t from) {
+    for (size_t i = 0; i < axes; ++i) add(head + names[first + i], values[from + i]);
+  };
+  along("", in, 1);
+  add("c", in.back());
+  along("o", out, 1);
+  add("k", out.back());
+  for (size_t i = 0; i < axes; ++i) add(taps[first + i], c.shape_of_w("weight")[i + 2]);
+  along("stride_", node.integers("stride"), 0);
+  for (size_t i = 0; i < axes; ++i) add(before[first + i], node.integers("pad")[2 * i], 0);
+  along("dilation_", node.integers("dilation"), 0);
+  add("groups", node.integer("groups"));
+  return fmt::format("{}{{{}}}", axes == 3 ? "Volume" : "native::Conv", join(fields, ", "));
 }
+
+namespace {
+
+using ir::Op;
 
 Count pixels(const Value& v) { return count_of(v.sizes, 0, v.sizes.size() - 1); }
 

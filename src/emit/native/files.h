@@ -156,7 +156,8 @@ inline Tensor load_npy(const std::string& path, bool later = false) {
   return tensor;
 }
 
-// The tensors `names`: of a safetensors file; of an .npy file, which is the only one; of a folder with NAME.npy for each.
+// The tensors `names`: of a safetensors file; of an .npy file, which is the only one; of a folder with
+// NAME.npy for each.
 inline std::map<std::string, Tensor> load_tensors(const std::string& path,
                                                   const std::vector<std::string>& names, bool later = false) {
   std::map<std::string, Tensor> tensors;
@@ -234,7 +235,8 @@ struct Range {
   int64_t begin = 0, end = 0, besides = 0;
 };
 
-// An input of the model: its name, the sizes of one row of it, and what its integers may be: all the same, or one by one.
+// An input of the model: its name, the sizes of one row of it, and what its integers may be: all the same, or
+// one by one.
 struct Input {
   std::string name;
   std::vector<int64_t> row;

@@ -25,8 +25,8 @@
 
 #include "emit/native/heavy.h"
 
-// Zeroed memory for `count` numbers that lives as long as the program, of pages that the system gives when they are first
-// touched.
+// Zeroed memory for `count` numbers that lives as long as the program, of pages that the system gives when
+// they are first touched.
 template <typename T>
 T* allocate(int64_t count) {
   const size_t bytes = static_cast<size_t>(count) * sizeof(T) + 64;
@@ -38,8 +38,9 @@ T* allocate(int64_t count) {
   return static_cast<T*>(std::align(64, bytes, memory, room));
 }
 
-// Threads that do one thing together: run() calls act(thread) on each and returns when all are done; wait() inside is a
-// barrier. A thread that waits looks 2,000 times, then sleeps: a neighbour may need the processor.
+// Threads that do one thing together: run() calls act(thread) on each and returns when all are done; wait()
+// inside is a barrier. A thread that waits looks 2,000 times, then sleeps: a neighbour may need the
+// processor.
 struct Team {
   explicit Team(int64_t size) : count(size) {
     for (int64_t thread = 1; thread < count; ++thread)
@@ -129,15 +130,15 @@ inline uint64_t mix(uint64_t bits) {
   return bits ^ (bits >> 31);
 }
 
-// What dropout multiplies element `index` by: 0, or what keeps the mean. The upper 53 bits of a hash are a number from 0
-// to 1 that is kept where it is not below the rate. `key` stands for seed, step and layer.
+// What dropout multiplies element `index` by: 0, or what keeps the mean. The upper 53 bits of a hash are a
+// number from 0 to 1 that is kept where it is not below the rate. `key` stands for seed, step and layer.
 inline Real dropout_factor(uint64_t key, uint64_t index, double rate) {
   const auto least = static_cast<uint64_t>(std::ceil(rate * 0x1p53));
   return mix(index ^ key) >> 11 >= least ? static_cast<Real>(1 / (1 - rate)) : Real{0};
 }
 
-// y = x or (kSets false) y += x, each element kept or dropped; masks are counted as in N,C,P, from row `first` of the batch
-// on. Forwards and backwards the same.
+// y = x or (kSets false) y += x, each element kept or dropped; masks are counted as in N,C,P, from row
+// `first` of the batch on. Forwards and backwards the same.
 template <int64_t C, int64_t P, bool kSets>
 void dropout(int64_t first, int64_t rows, uint64_t key, double rate, const Real* x, Real* y) {
   for (int64_t row = 0; row < rows; ++row) {
@@ -239,7 +240,8 @@ inline Real gelu_tanh_slope(Real x) {
   return (1 + t) / 2 + x * (1 - t * t) * Real{0.7978845608028654} * (1 + Real{0.134145} * x * x) / 2;
 }
 
-// A convolution of volumes of d, h, w, c into od, oh, ow, k with kernels of q, r, s; the rest as in Conv, along D, H, W.
+// A convolution of volumes of d, h, w, c into od, oh, ow, k with kernels of q, r, s; the rest as in Conv,
+// along D, H, W.
 struct Volume {
   int64_t d = 1, h = 1, w = 1, c = 1, od = 1, oh = 1, ow = 1, k = 1, q = 1, r = 1, s = 1;
   int64_t stride_d = 1, stride_h = 1, stride_w = 1, front = 0, top = 0, left = 0;
@@ -481,8 +483,8 @@ std::pair<int64_t, int64_t> columns_of(int64_t part, int64_t parts) {
   return {std::min(kBlocks * part / parts * 16, C), std::min(kBlocks * (part + 1) / parts * 16, C)};
 }
 
-// Normalises columns by the batch's moments, which move the running ones; keeps mean and 1 / sqrt(variance + eps) of each
-// column for the way back. Part `part` of `parts` of the columns.
+// Normalises columns by the batch's moments, which move the running ones; keeps mean and 1 / sqrt(variance +
+// eps) of each column for the way back. Part `part` of `parts` of the columns.
 template <int64_t C>
 void batch_norm(int64_t part, int64_t parts, int64_t rows, double eps, double momentum, const Real* x,
                 const Real* scale, const Real* shift, Real* running_mean, Real* running_var, Real* kept,
@@ -529,8 +531,8 @@ void batch_norm_fixed(int64_t rows, double eps, const Real* x, const Real* scale
   }
 }
 
-// With x^ = (x - mean) inverse: dscale = sum g x^, dshift = sum g, dx = scale inverse (g - dshift / M - x^ dscale / M).
-// `sets`: dx begins here.
+// With x^ = (x - mean) inverse: dscale = sum g x^, dshift = sum g, dx = scale inverse (g - dshift / M - x^
+// dscale / M). `sets`: dx begins here.
 template <int64_t C>
 void batch_norm_backward(int64_t part, int64_t parts, int64_t rows, const Real* x, const Real* scale,
                          const Real* kept, const Real* g, Real* dscale, Real* dshift, Real* dx, bool sets) {
@@ -560,8 +562,8 @@ void batch_norm_backward(int64_t part, int64_t parts, int64_t rows, const Real* 
   }
 }
 
-// Stretches that are normalised each by itself: `size` elements of `groups` in a row of P places of C channels; a layer
-// norm has one channel for each element. `about_zero`: without taking the mean off.
+// Stretches that are normalised each by itself: `size` elements of `groups` in a row of P places of C
+// channels; a layer norm has one channel for each element. `about_zero`: without taking the mean off.
 struct Stretch {
   int64_t c = 1, p = 1, groups = 1;
   bool about_zero = false;
@@ -667,7 +669,8 @@ void lrn(int64_t places, double alpha, double beta, double k, const Real* x, Rea
   }
 }
 
-// With S = k + alpha s: dx_j = g_j S_j^-beta - 2 alpha beta x_j sum g_c y_c / S_c over the channels c that have j near.
+// With S = k + alpha s: dx_j = g_j S_j^-beta - 2 alpha beta x_j sum g_c y_c / S_c over the channels c that
+// have j near.
 template <int64_t C, int64_t Size>
 void lrn_dx(int64_t places, double alpha, double beta, const Real* x, const Real* y, const Real* kept,
             const Real* g, Real* dx) {
@@ -861,8 +864,8 @@ void scatter_add(int64_t outer, const int32_t* places, const Real* x, Real* y) {
   }
 }
 
-// -log softmax(logits)[label]; `smoothing`: the target's share that goes to all classes alike. Labels equal to `ignored`
-// do not count, -1 where all do. `over`: what the sum is divided by; 0: how many count.
+// -log softmax(logits)[label]; `smoothing`: the target's share that goes to all classes alike. Labels equal
+// to `ignored` do not count, -1 where all do. `over`: what the sum is divided by; 0: how many count.
 template <int64_t Classes>
 Real softmax_cross_entropy(int64_t count, double smoothing, int64_t ignored, int64_t over, const Real* x,
                            const int32_t* labels) {
@@ -902,7 +905,8 @@ inline Real binary_cross_entropy(Real x, Real t) {
   return std::max(x, Real{0}) - x * t + std::log1p(exp_of(-std::abs(x)));
 }
 
-// Heads of `queries` and `keys` words with `width` numbers each; neighbouring heads share the keys of one of `groups`.
+// Heads of `queries` and `keys` words with `width` numbers each; neighbouring heads share the keys of one of
+// `groups`.
 struct Heads {
   int64_t queries = 1, keys = 1, heads = 1, groups = 1, width = 1;
   bool causal = false;
@@ -963,8 +967,9 @@ void drop_weights(const HeadBlock<S>& b, int64_t begin, uint64_t key, double rat
   }
 }
 
-// softmax(q k^T / sqrt width) v, a block of queries at a time: the matrix of all scores is never held. Masks of dropout
-// are counted from row `begin` of the batch on. `last`: the last key of each row that is no padding; null: all.
+// softmax(q k^T / sqrt width) v, a block of queries at a time: the matrix of all scores is never held. Masks
+// of dropout are counted from row `begin` of the batch on. `last`: the last key of each row that is no
+// padding; null: all.
 template <Heads S>
 void attention(int64_t begin, int64_t rows, uint64_t key, double rate, const Real* q, const Real* k,
                const Real* v, const int32_t* last, Real* y) {
@@ -982,8 +987,8 @@ void attention(int64_t begin, int64_t rows, uint64_t key, double rate, const Rea
   });
 }
 
-// With weights P, of which dropout keeps M P: dv = (M P)^T g, dP = M g v^T, dS = P (dP - sum dP P) / sqrt width, dq = dS k,
-// dk = dS^T q. The weights are computed anew.
+// With weights P, of which dropout keeps M P: dv = (M P)^T g, dP = M g v^T, dS = P (dP - sum dP P) / sqrt
+// width, dq = dS k, dk = dS^T q. The weights are computed anew.
 template <Heads S>
 void attention_backward(int64_t begin, int64_t rows, uint64_t key, double rate, const Real* q, const Real* k,
                         const Real* v, const int32_t* last, const Real* g, Real* dq, Real* dk, Real* dv) {
@@ -1171,15 +1176,15 @@ inline double log_add(double a, double b) {
   return least == -std::numeric_limits<double>::infinity() ? most : most + std::log1p(std::exp(least - most));
 }
 
-// From how many states of ctc state s is reached: itself, the one before, and the one before that, over a blank between
-// different labels.
+// From how many states of ctc state s is reached: itself, the one before, and the one before that, over a
+// blank between different labels.
 inline int64_t ctc_reach(const int64_t* states, int64_t s) {
   if (s < 2) return s + 1;
   return states[s] != 0 && states[s] != states[s - 2] ? 3 : 2;
 }
 
-// A row of ctc in log space (Graves et al. 2006, section 4): its states blank, l1, blank, ..., blank; log_p of each class
-// by frame; log p of all paths up to each state by frame. Gives the number of states.
+// A row of ctc in log space (Graves et al. 2006, section 4): its states blank, l1, blank, ..., blank; log_p
+// of each class by frame; log p of all paths up to each state by frame. Gives the number of states.
 template <int64_t T, int64_t C, int64_t L>
 int64_t ctc_paths(const Real* logits, const int32_t* labels, int64_t* states, double* log_p, double* before) {
   int64_t count = 1;

@@ -4,6 +4,7 @@
 
 #include "../tests/golden.h"
 #include "../tests/golden_models.h"
+#include "base/texts.h"
 #include "ir/text.h"
 #include "zoo/zoo.h"
 
@@ -65,6 +66,19 @@ TEST(Native, KeepsItsOwnNamesApart) {
   for (const char* part :
        {"void linear_2_forward()", "rows_2_data", "int_2_data", "Real* update_2 = nullptr;"})
     EXPECT_TRUE(holds(text, part)) << part << text;
+}
+
+// Two layers of one shape share its constant; long names break lines.
+TEST(Native, NamesShapesAndBreaksLines) {
+  const std::string text = of_text(R"(workload m(x: f32[N,4,5,5], y: f32[N,4,5,5]) {
+    a_name_of_a_block_that_is_as_long_as_imports_give = conv2d(x; weight=a.weight[4,4,3,3]) pad=1,1,1,1
+    another_one_that_is_as_long_and_stands_beside_it = conv2d(a_name_of_a_block_that_is_as_long_as_imports_give; weight=b.weight[4,4,3,3]) pad=1,1,1,1
+    loss = mse(another_one_that_is_as_long_and_stands_beside_it, y)
+  })");
+  EXPECT_TRUE(holds(text, "constexpr native::Conv kConv = {.h = 5,")) << text;
+  EXPECT_FALSE(holds(text, "kConv_2")) << text;
+  EXPECT_TRUE(holds(text, "conv2d_dw<kConv>(rows, x, ")) << text;
+  for (const std::string& line : lines_of(own(text))) EXPECT_LE(line.size(), 120U) << line;
 }
 
 // By running statistics, without dropout; pictures that are given are turned, the loss and its target left out.

@@ -155,7 +155,10 @@ void print_loops(CodeWriter& out, const Nest& nest, const std::string& outermost
   }
   for (std::string statement : statements) {
     for (size_t k = 0; k < nest.operands.size(); ++k) {
-      const std::string mark = fmt::format("@{}", k), index = nest.index(nest.operands[k]);
+      const std::string index = nest.index(nest.operands[k]), mark = fmt::format("@{}", k),
+                        none = " + " + mark;
+      for (size_t at = 0; index == "0" && (at = statement.find(none)) != std::string::npos;)
+        statement.erase(at, none.size());
       for (size_t at = statement.find(mark); at != std::string::npos;
            at = statement.find(mark, at + index.size()))
         statement.replace(at, mark.size(), index);
@@ -257,7 +260,7 @@ void loops(const Call& c, const ir::Shape& sizes, const std::vector<Operand>& op
 }
 
 void fill(CodeWriter& out, const std::string& pointer, const Count& count, const std::string& value) {
-  out.line(fmt::format("std::fill({0}, {0} + {1}, {2});", pointer, count.text(), value));
+  out.line(fmt::format("std::fill_n({}, {}, {});", pointer, count.text(), value));
 }
 
 }  // namespace bakeoff::emit::native

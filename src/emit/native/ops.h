@@ -78,6 +78,10 @@ void call(const Call& c, const std::string& name, const std::vector<std::string>
 // "name(a, b);"
 void invoke(const Call& c, const std::string& name, const std::vector<std::string>& arguments);
 std::string text_of(const std::vector<int64_t>& numbers);
+// The convolution of a step: "native::Conv{.h = 5, .k = 3}", of three axes a Volume. A transposed one is the way back of
+// that which reads its output.
+std::string shape_of_conv(const Call& c);
+bool transposed(const Call& c);
 // As many as the output has.
 inline Count as_many(const Call& c) { return count_of(c.result().sizes); }
 // A number as C++ has it: "Real{0.5}".
@@ -99,7 +103,7 @@ void loops(CodeWriter& out, const ir::Shape& sizes, const std::vector<Operand>& 
 // "[@0]" or " + @0", `rows`, and functions.
 void loops(const Call& c, const ir::Shape& sizes, const std::vector<Operand>& operands,
            const std::vector<std::string>& statements);
-// "std::fill(y, y + count, value);"
+// "std::fill_n(y, count, value);"
 void fill(CodeWriter& out, const std::string& pointer, const Count& count,
           const std::string& value = "Real{0}");
 

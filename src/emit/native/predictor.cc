@@ -43,8 +43,8 @@ void print_manual(CodeWriter& out, const ir::Training& training, const std::vect
   for (const Port& port : outputs)
     out.line(fmt::format("//   {}: {} [{}], written", port.variable, type_of(port), sizes_of(port)));
   out.print(R"(//
-// Any number of rows from 1 on; they are worked off $batch$ at a time. There is one network in a process: calls must
-// not overlap.
+// Any number of rows from 1 on; they are worked off $batch$ at a time. There is one network in a
+// process: calls must not overlap.
 )",
             {{"batch", std::to_string(training.batch)}});
 }
@@ -150,13 +150,12 @@ void print_start(CodeWriter& out) {
 void print_outputs(CodeWriter& out, const Graph& graph, const std::vector<Port>& outputs) {
   out.line("// What is predicted of these rows, axes as the model has them.");
   out.line("std::map<std::string, Tensor> outputs() const {");
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Value& value = graph.values[static_cast<size_t>(graph.outputs[i])];
-    cpp::statement(out, fmt::format("  {}{{{}, tensor_at({}, {})}}{}", i == 0 ? "return {" : "        ",
-                                    cpp::quote(outputs[i].name), value.name, shape_of(outputs[i]),
-                                    i + 1 < outputs.size() ? "," : "};"));
-  }
-  out.print("}\n\n");
+  std::vector<std::string> all;
+  for (size_t i = 0; i < outputs.size(); ++i)
+    all.push_back(fmt::format("{{{}, tensor_at({}, {})}}", cpp::quote(outputs[i].name),
+                              graph.values[static_cast<size_t>(graph.outputs[i])].name,
+                              shape_of(outputs[i])));
+  out.print("  return {$all$};\n}\n\n", {{"all", join(all, ", ")}});
 }
 
 void print_prediction(CodeWriter& out, const std::vector<Port>& outputs) {

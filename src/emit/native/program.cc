@@ -14,6 +14,7 @@
 #include "base/texts.h"
 #include "emit/cpp.h"
 #include "emit/helpers.h"
+#include "emit/native/finish.h"
 #include "emit/native/make_graph.h"
 #include "emit/native/ops.h"
 #include "emit/native/predictor.h"
@@ -36,19 +37,30 @@ const Helpers& helpers() {
   return all;
 }
 
-// The kernels as one text, for programs that multiply matrices.
-const std::string& kernels() {
-  static const std::string all = [] {
-    std::string text;
-    for (const embedded::File& file : embedded::native_kernels()) {
-      for (const std::string_view line : lines_of(file.text)) {
-        if (!line.starts_with("#pragma once") && !line.starts_with("#include"))
-          text += std::string(line) + "\n";
-      }
+// The kernels that `script` calls, as one text: none, those of matrix products, or those of convolutions too.
+std::string kernels(const std::string& script) {
+  std::string text;
+  if (script.find("native::") == std::string::npos) return text;
+  const bool convolves = script.find("native::Conv") != std::string::npos;
+  for (const embedded::File& file : embedded::native_kernels()) {
+    if (file.path.ends_with("conv.h") && !convolves) continue;
+    for (const std::string_view line : lines_of(file.text)) {
+      const bool own = line.starts_with("#pragma once") || line.starts_with("#include");
+      if (!own && !(line.empty() && (text.empty() || text.ends_with("\n\n"))))
+        text += std::string(line) + "\n";
     }
-    return text;
-  }();
-  return all;
+    text += "\n";
+  }
+  return text;
+}
+
+// A pointer and how far behind it.
+std::string behind(const std::string& pointer, int64_t by) {
+  return by == 0 ? pointer : fmt::format("{} + {}", pointer, by);
+}
+// ... and as many for each row before the first.
+std::string of_rows(const std::string& pointer, int64_t count) {
+  return pointer + (count == 1 ? " + first" : fmt::format(" + first * {}", count));
 }
 
 // Everything that a value must not be called, among the members of the network or as an argument of a function of C.
@@ -62,7 +74,7 @@ std::set<std::string> reserved(bool in_network = true) {
       "n p t sum share step updates main argc argv forward backward update train_step predict_step restart load_data Memory Rows "
       "native team lanes pack local sums place begin part parts thread share_of batch_rows pass phase clear add_up more "
       "begin_update clipping squares square print_constants kBlock kBlocks kShares kSums kFew blocks "
-      "load_weights set_batch next_batch set_data inputs outputs output_names predict batch network library Library failed output output_shape dropout_key dropout_rate dropping masks learning_rate first "
+      "load_weights kTable set_batch next_batch set_data inputs outputs output_names predict batch network library Library failed output output_shape dropout_key dropout_rate dropping masks learning_rate first "
       "second averages factor scale norm square move rate c1 c2 g decay kTrained kDecayed kAll NULL EOF stdin stdout stderr errno assert linux unix INFINITY "
       "NAN M_PI int32_t int64_t uint64_t size_t"));
   return all;
@@ -88,15 +100,14 @@ class Program {
     CodeWriter first_time(2);
     for (const Step& step : graph_.steps) print_step(step, first_time);
     book_.name_all(names_);
-    header();
-    const size_t head = out_.text().size();
     memory();
     rows();
     network();
     main();
-    std::string text = out_.text();
-    const std::string used = helpers().used_by(text.substr(head));
-    return text.insert(head, (multiplies(text.substr(head)) ? kernels() : "") + used);
+    const std::string own = finished(out_.text(), names_), used = helpers().used_by(own);
+    out_ = CodeWriter(2);
+    header();
+    return out_.text() + kernels(used + own) + used + own;
   }
 
  private:
@@ -154,7 +165,7 @@ class Program {
   LoopBook book_;
   std::vector<size_t> loaded_;     // inputs that something reads
   std::vector<std::string> data_;  // by input: the vector that holds it
-  CodeWriter out_{2};
+  CodeWriter out_{2, /*wide=*/true};
 };
 
 void Program::header() {
@@ -175,10 +186,12 @@ void Program::header() {
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <immintrin.h>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <memory>
@@ -245,10 +258,9 @@ void Program::network() {
     print_inputs();
     if (trains()) print_state(out_, request_.training.optimizer);
     out_.print(R"(Team team;
-std::vector<Rows> lanes;  // by thread
+std::deque<Rows> lanes;  // by thread
 
 explicit Network(int64_t threads = default_threads()) : team(std::min(kShares, threads)) {
-  lanes.reserve(static_cast<size_t>(team.size()));
   for (int64_t i = 0; i < team.size(); ++i) lanes.emplace_back(*this);
 }
 
@@ -276,8 +288,8 @@ void load_weights(const std::string& path) {
 void Program::print_parameters() {
   if (trains()) {
     out_.print(
-        R"(// Parameters, those that are trained first, and gradients of each share of a batch: when a step has ended, the
-// first share's are the sum of all.
+        R"(// Parameters, those that are trained first, and gradients of each share of a batch: when a step
+// has ended, the first share's are the sum of all.
 )");
     out_.line(fmt::format("static constexpr int64_t kTrained = {}, kShares = {};", update_.trained,
                           graph_.schedule.shares));
@@ -289,8 +301,8 @@ void Program::print_parameters() {
   out_.line(fmt::format("Real* const parameters = allocate<Real>({});", update_.all));
   for (const int id : update_.order) {
     const auto p = static_cast<size_t>(id);
-    out_.line(fmt::format("Real* const {} = parameters + {};  // {}", graph_.parameters[p], update_.at[p],
-                          ir::to_text(workload_.parameters[p].shape)));
+    out_.line(fmt::format("Real* const {} = {};  // {}", graph_.parameters[p],
+                          behind("parameters", update_.at[p]), ir::to_text(workload_.parameters[p].shape)));
   }
   out_.blank();
   out_.line(
@@ -311,11 +323,11 @@ void Program::print_packs() {
   for (const Pack& pack : graph_.packs)
     cpp::statement(out_, fmt::format("Real* const {} = allocate<Real>({});", pack.name, pack.size));
   out_.blank();
-  out_.line("// Makes part `part` of `parts` of them anew.");
+  out_.line("// Makes them anew: of `parts` parts, which threads share, each has every `parts`-th.");
   if (graph_.packs.empty()) return out_.line("void pack(int64_t, int64_t) {}");
   out_.line("void pack(int64_t part, int64_t parts) {");
   for (size_t i = 0; i < graph_.packs.size(); ++i) {
-    out_.line(fmt::format("  if ({} % parts == part)", i));
+    out_.line(fmt::format("  if (part == {} % parts)", i));
     const auto body = out_.indent();
     const auto inner = out_.indent();
     cpp::statement(out_, graph_.packs[i].statement);
@@ -325,7 +337,7 @@ void Program::print_packs() {
 
 // Pointers that stay, then those that follow the rows.
 void Program::print_places() {
-  out_.line("explicit Rows(const Memory& memory) : Memory(memory) {}");
+  out_.line("[[gnu::noinline]] explicit Rows(const Memory& memory) : Memory(memory) {}");
   out_.blank();
   if (size(Scope::kThread) > 0)
     out_.line(fmt::format("Real* const local = allocate<Real>({});", size(Scope::kThread)));
@@ -341,7 +353,7 @@ void Program::print_places() {
     const char* const memory = place.scope == Scope::kThread ? place.whole ? "whole_local" : "local"
                                : place.whole                 ? "whole_arena"
                                                              : "arena";
-    out_.line(fmt::format("{}* const {} = {} + {};", type(place.whole), place.name, memory, place.at));
+    out_.line(fmt::format("{}* const {} = {};", type(place.whole), place.name, behind(memory, place.at)));
   }
   for (const int id : update_.order) {
     const std::string& name = graph_.gradients[static_cast<size_t>(id)];
@@ -369,19 +381,21 @@ void Program::print_place() {
     out_.line("first = first_row, rows = count;");
     for (const Place& place : graph_.places) {
       if (place.scope == Scope::kShare)
-        out_.line(fmt::format("{} = sums + share * kSums + {};", place.name, place.at));
+        out_.line(fmt::format("{} = {};", place.name, behind("sums + share * kSums", place.at)));
       if (place.scope == Scope::kBatch)
-        out_.line(fmt::format("{} = {} + {} + first * {};", place.name, place.whole ? "whole_arena" : "arena",
-                              place.at, place.count.count));
+        out_.line(
+            fmt::format("{} = {};", place.name,
+                        of_rows(behind(place.whole ? "whole_arena" : "arena", place.at), place.count.count)));
     }
     for (const int id : update_.order) {
       const auto p = static_cast<size_t>(id);
       if (!graph_.gradients[p].empty())
-        out_.line(fmt::format("{} = gradients + share * kTrained + {};", graph_.gradients[p], update_.at[p]));
+        out_.line(fmt::format("{} = {};", graph_.gradients[p],
+                              behind("gradients + share * kTrained", update_.at[p])));
     }
     for (const size_t i : loaded_) {
       const Value& v = value(static_cast<int>(i));
-      out_.line(fmt::format("{} = {} + first * {};", v.name, data_[i], ir::elements(v.sizes, 1)));
+      out_.line(fmt::format("{} = {};", v.name, of_rows(data_[i], ir::elements(v.sizes, 1))));
     }
   }
   out_.line("}");
@@ -408,20 +422,18 @@ void Program::print_inputs() {
 
 void Program::print_table() {
   out_.line(
-      "// Parameters as files have them: name, shape, and the shape and order of axes in which they are held.");
-  out_.line("const std::vector<Parameter> table = {");
+      "// Parameters as files have them: name, shape, and as they are held: shape and order of axes, place.");
+  out_.line("static constexpr ParameterRow kTable[] = {");
   for (const int id : update_.order) {
     const auto p = static_cast<size_t>(id);
     const ir::Parameter& parameter = workload_.parameters[p];
     const ParamLayout& layout = graph_.layout.params[p];
     const ir::Shape& view = layout.view.empty() && !layout.perm.empty() ? parameter.shape : layout.view;
-    cpp::statement(out_,
-                   fmt::format("    {{{}, {}, {}, {}, {}, {}, {}}},", cpp::quote(parameter.name),
-                               cpp::braces(parameter.shape), cpp::braces(view), cpp::braces(layout.perm),
-                               update_.at[p], ir::elements(parameter.shape), ir::trainable(parameter)));
+    cpp::statement(out_, fmt::format("    {{{}, {}, {}, {}, {}, {}}},", cpp::quote(parameter.name),
+                                     cpp::braces(parameter.shape), cpp::braces(view),
+                                     cpp::braces(layout.perm), update_.at[p], ir::trainable(parameter)));
   }
-  out_.line("};");
-  out_.blank();
+  out_.print("};\nconst std::vector<Parameter> table = parameters_of(kTable);\n\n");
 }
 
 // ", {{0, 10, 0}}": what the integers of an input may be; empty: anything.
@@ -500,15 +512,16 @@ void next_batch() {
   first_row += kBatch;
 }
 
-// Inputs and prediction of the present batch, axes as files have them.
+// Inputs and prediction of the present batch, axes as files have them; a proof asks for them.
 std::vector<Tensor> batch() {
   lanes[0].place(0, 0, rows);
   return lanes[0].batch();
 }
 )");
-  const char* const type = trains() ? "Tensor output" : "std::map<std::string, Tensor> outputs";
+  const char* const type = trains() ? "Tensor" : "std::map<std::string, Tensor>";
   const char* const name = trains() ? "output" : "outputs";
-  out_.line(fmt::format("{}() {{\n  lanes[0].place(0, 0, rows);\n  return lanes[0].{}();\n}}\n", type, name));
+  out_.print("$type$ $name$() {\n  lanes[0].place(0, 0, rows);\n  return lanes[0].$name$();\n}\n\n",
+             {{"type", type}, {"name", name}});
 }
 
 // "tensor_of(std::vector<Real>(x, x + rows * 9), {rows, 9})", with its axes in canonical order.
@@ -545,17 +558,30 @@ bool Program::read_later(const Step& step, int id) const {
                      [&](const Step& s) { return s.backward && std::ranges::count(s.inputs, id) > 0; });
 }
 
+// What a step's way back gives, once each.
+std::vector<std::string> gradients_of(const Call& c) {
+  std::vector<std::string> all;
+  const auto add = [&](const std::string& name) {
+    if (name != "nullptr" && std::ranges::count(all, name) == 0) all.push_back(name);
+  };
+  for (size_t i = 0; i < c.step.inputs.size(); ++i) add(c.dx(i));
+  if (c.step.node < 0) return all;
+  for (const ir::Slot& slot : c.node().params) add(c.dw(slot.name));
+  return all;
+}
+
 void Program::print_step(const Step& step, CodeWriter& out) {
   const Call c{.graph = graph_, .step = step, .out = out, .book = &book_};
   const OpRow& row = step.node < 0 ? turn_row() : *find_row(graph_.node(step).op);
   std::vector<std::string> read;
   for (const int id : step.inputs) read.push_back(value(id).name);
-  const std::string op = step.node < 0 ? "axes of" : ir::info(graph_.node(step).op).name;
+  const std::string op = step.node < 0 ? "turned" : ir::info(graph_.node(step).op).name;
   std::string layer;
   if (step.node >= 0 && !graph_.node(step).params.empty())
     layer =
         layer_of(workload_.parameters[static_cast<size_t>(graph_.node(step).params[0].param)].name) + ": ";
-  out.line(fmt::format("// {}{} = {}({}), {}.", layer, c.y(), op, join(read, ", "),
+  const std::string call = fmt::format("{}({})", op, join(read, ", "));
+  out.line(fmt::format("// {}{} = {}, {}.", layer, c.y(), step.relu ? "relu(" + call + ")" : call,
                        ir::to_text(c.result().sizes)));
   out.line(fmt::format("void {}() {{", step.forward));
   {
@@ -565,6 +591,7 @@ void Program::print_step(const Step& step, CodeWriter& out) {
   out.line("}");
   out.blank();
   if (!step.backward) return;
+  out.line(fmt::format("// From {}: {}.", c.g(), join(gradients_of(c), ", ")));
   out.line(fmt::format("void {}() {{", step.way_back));
   {
     const auto body = out.indent();
@@ -590,7 +617,7 @@ void Program::print_phases() {
   for (size_t p = 0; p < graph_.schedule.phases.size(); ++p) {
     const Phase& phase = graph_.schedule.phases[p];
     out_.line(fmt::format("// {}.", names[static_cast<size_t>(phase.extent)]));
-    out_.line(fmt::format("void phase_{}() {{", p + 1));
+    out_.line(fmt::format("[[gnu::noinline]] void phase_{}() {{", p + 1));
     for (const Turn& turn : phase.turns) {
       const Step& step = graph_.steps[turn.step];
       out_.line(fmt::format("  {}();", turn.back ? step.way_back : step.forward));
@@ -616,10 +643,7 @@ void Program::print_batch() {
   out_.line("std::vector<Tensor> batch() const {");
   std::vector<std::string> all;
   for (const size_t i : loaded_) all.push_back(tensor_text(static_cast<int>(i)));
-  for (size_t i = 0; i < all.size(); ++i)
-    cpp::statement(out_, fmt::format("  {}{}{}", i == 0 ? "return {" : "        ", all[i],
-                                     i + 1 < all.size() ? "," : "};"));
-  out_.line("}");
+  out_.print("  return {$all$};\n}\n", {{"all", join(all, ", ")}});
 }
 
 void Program::print_choices() {
@@ -628,8 +652,8 @@ void Program::print_choices() {
     return std::ranges::count(plan.phases, extent, &Phase::extent) > 0;
   };
   out_.print(
-      R"(// What is chosen: rows that work together, blocks and tiles of matrix products; --tuned prints it. Nothing of it changes
-// from run to run but the threads.
+      R"(// What is chosen: rows that work together, blocks and tiles of matrix products; --tuned prints
+// it. Nothing of it changes from run to run but the threads.
 void print_constants() const {
 )");
   const auto constant = [&](const std::string& name, const std::string& value) {
@@ -652,15 +676,14 @@ void print_constants() const {
 }
 
 void Program::print_each() {
-  out_.print(R"(// Calls act(rows) for every share of this thread, `most` rows at a time.
-template <typename Act>
-void each(int64_t thread, int64_t most, const Act& act) {
+  out_.print(R"(// Runs a phase for every share of this thread, `most` rows at a time.
+void each(int64_t thread, int64_t most, void (Rows::*phase)()) {
   Rows& own = lanes[static_cast<size_t>(thread)];
   for (int64_t share = thread; share < kShares; share += team.size()) {
     const int64_t end = rows * (share + 1) / kShares;
     for (int64_t first = rows * share / kShares; first < end; first += most) {
       own.place(share, first, std::min(most, end - first));
-      act(own);
+      (own.*phase)();
     }
   }
 }
@@ -684,7 +707,6 @@ void Program::print_pass() {
   for (size_t p = 0; p < plan.phases.size(); ++p) {
     const Phase& phase = plan.phases[p];
     if (phase.waits) out_.line("  team.wait();");
-    const std::string call = fmt::format("[](Rows& own) {{ own.phase_{}(); }}", p + 1);
     if (phase.extent == Extent::kChannels) {
       out_.line(
           fmt::format("  lanes[static_cast<size_t>(thread)].part_of_batch(thread, team.size(), rows);"));
@@ -694,8 +716,8 @@ void Program::print_pass() {
       out_.line(fmt::format("    lanes[0].place(0, 0, rows);\n    lanes[0].phase_{}();", p + 1));
       out_.line("  }");
     } else {
-      out_.line(fmt::format("  each(thread, {}, {});",
-                            phase.extent == Extent::kFew ? std::to_string(plan.few) : "rows", call));
+      out_.line(fmt::format("  each(thread, {}, &Rows::phase_{});",
+                            phase.extent == Extent::kFew ? std::to_string(plan.few) : "rows", p + 1));
     }
   }
   out_.line("}");
@@ -724,18 +746,16 @@ void add_up(int64_t begin, int64_t end) {
 
 )");
   }
-  out_.line("// Before and after a pass.");
+  out_.line("// Before a pass, on one thread.");
   out_.line("void begin() {");
-  out_.line("  for (Rows& lane : lanes) {");
-  if (drops()) out_.line("    lane.masks = masks, lane.dropping = dropping;");
-  out_.line("    lane.place(0, 0, rows);");
-  out_.line("  }");
+  if (drops()) out_.line("  for (Rows& lane : lanes) lane.masks = masks, lane.dropping = dropping;");
+  out_.line("  for (Rows& lane : lanes) lane.place(0, 0, rows);");
   if (!loss.gradient.empty()) out_.line(fmt::format("  lanes[0].{}[0] = 1;", loss.gradient));
-  out_.line("}");
-  out_.line("Real loss() {");
+  out_.print("}\n\n// After a pass: the loss of the present batch.\nReal loss() {\n");
   if (plan.adds_up) {
     out_.print(
-        "  Real all = 0;\n  for (int64_t share = 0; share < kShares; ++share) {\n    lanes[0].place(share, 0, rows);\n");
+        "  Real all = 0;\n  for (int64_t share = 0; share < kShares; ++share) {\n"
+        "    lanes[0].place(share, 0, rows);\n");
     out_.line(fmt::format("    all += lanes[0].{}[0];", loss.name));
     out_.print("  }\n  return all;\n}\n\n");
   } else {
@@ -747,7 +767,8 @@ void add_up(int64_t begin, int64_t end) {
 void Program::train_step() {
   const bool clips = request_.training.optimizer.clip_norm != 0, shares = graph_.schedule.shares > 1;
   out_.print(
-      "// Loss of the present batch, and gradients.\nReal loss_and_gradients() {\n  begin();\n"
+      "// Loss of the present batch, and gradients, without an update: what a proof asks for.\n"
+      "Real loss_and_gradients() {\n  begin();\n"
       "  team.run([this](int64_t thread) { pass(thread); });\n");
   if (shares) out_.line("  add_up(0, kTrained);");
   out_.print(
@@ -758,7 +779,8 @@ void Program::train_step() {
   team.run([this](int64_t thread) {
     pass(thread);
     team.wait();
-    const int64_t begin = kTrained * thread / team.size(), end = kTrained * (thread + 1) / team.size();
+    const int64_t begin = kTrained * thread / team.size();
+    const int64_t end = kTrained * (thread + 1) / team.size();
 )");
   if (shares) out_.line("    add_up(begin, end);");
   if (clips) out_.print("    team.wait();\n    square(thread, team.size());\n    team.wait();\n");

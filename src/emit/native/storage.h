@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <cstring>
 #include <fstream>
+#include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -17,8 +19,8 @@
 
 #include "emit/native/heavy.h"
 
-// A tensor as a safetensors file has it. Of an input only those bytes are there that a step has needed: reading 60,000
-// pictures took 0.3 s before the first one.
+// A tensor as a safetensors file has it. Of an input only those bytes are there that a step has needed:
+// reading 60,000 pictures took 0.3 s before the first one.
 struct Tensor {
   std::string dtype;  // "F32"
   std::vector<int64_t> shape;
@@ -84,7 +86,8 @@ inline bool keeps_order(const std::vector<int64_t>& shape, const std::vector<int
   return std::is_sorted(moved.begin(), moved.end());
 }
 
-// The array of `shape` with its axes in the order of `perm`; back: from that order to `shape`. A perm of no axes: as it is.
+// The array of `shape` with its axes in the order of `perm`; back: from that order to `shape`. A perm of no
+// axes: as it is.
 template <typename T>
 std::vector<T> turned(std::vector<T> values, const std::vector<int64_t>& shape,
                       const std::vector<int64_t>& perm, bool back = false) {
@@ -105,8 +108,9 @@ std::vector<T> turned(std::vector<T> values, const std::vector<int64_t>& shape,
   return result;
 }
 
-// The rows of an input as a step reads them. A file's numbers are used where they lie if they have the step's type and
-// order of axes. Else a row is converted when a batch first needs it: in float32, divided, its axes turned.
+// The rows of an input as a step reads them. A file's numbers are used where they lie if they have the step's
+// type and order of axes. Else a row is converted when a batch first needs it: in float32, divided, its axes
+// turned.
 template <typename T>
 struct Feed {
   Tensor given;
@@ -183,6 +187,24 @@ struct Parameter {
   int64_t at = 0, count = 0;
   bool trained = true;
 };
+
+// One as a constant: a list of vectors takes g++ a second for each 100 parameters.
+struct ParameterRow {
+  const char* name;
+  std::initializer_list<int64_t> shape, view, perm;
+  int64_t at;
+  bool trained;
+};
+
+template <size_t N>
+std::vector<Parameter> parameters_of(const ParameterRow (&rows)[N]) {
+  std::vector<Parameter> all;
+  for (const auto& [name, shape, view, perm, at, trained] : rows) {
+    const int64_t count = std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+    all.push_back({name, shape, view, perm, at, count, trained});
+  }
+  return all;
+}
 
 // The numbers of a parameter, its gradient or the like, as files have them.
 inline std::vector<Real> canonical(const Parameter& p, const Real* values) {

@@ -20,6 +20,8 @@ using ir::EpsForm;
 using ir::Optimizer;
 using ir::OptimizerKind;
 
+// What a decaying average takes of a new number: "Real{1 - 0.9}".
+std::string rest_of(double kept) { return fmt::format("Real{{1 - {}}}", kept); }
 bool remembers_first(const Optimizer& o) { return o.adam() || o.momentum != 0; }
 bool remembers_second(const Optimizer& o) { return o.kind != OptimizerKind::kSgd; }
 
@@ -57,15 +59,15 @@ void print_direction(CodeWriter& out, const Optimizer& o) {
                                : "const Real move = first[i];");
   }
   if (o.kind == OptimizerKind::kRmsprop) {
-    out.line(fmt::format("second[i] = {} * second[i] + {} * g * g;", real(o.rho), real(1 - o.rho)));
+    out.line(fmt::format("second[i] = {} * second[i] + {} * g * g;", real(o.rho), rest_of(o.rho)));
     const std::string below = inside ? fmt::format("std::sqrt(second[i] + {})", eps)
                                      : fmt::format("(std::sqrt(second[i]) + {})", eps);
     if (o.momentum == 0) return out.line(fmt::format("const Real move = g / {};", below));
     out.line(fmt::format("first[i] = {} * first[i] + g / {};", momentum, below));
     return out.line("const Real move = first[i];");
   }
-  out.line(fmt::format("first[i] = {} * first[i] + {} * g;", real(o.beta1), real(1 - o.beta1)));
-  out.line(fmt::format("second[i] = {} * second[i] + {} * g * g;", real(o.beta2), real(1 - o.beta2)));
+  out.line(fmt::format("first[i] = {} * first[i] + {} * g;", real(o.beta1), rest_of(o.beta1)));
+  out.line(fmt::format("second[i] = {} * second[i] + {} * g * g;", real(o.beta2), rest_of(o.beta2)));
   if (o.eps_form == EpsForm::kHat)
     return out.line(fmt::format("const Real move = factor * first[i] / (std::sqrt(second[i]) + {});", eps));
   out.line(inside ? fmt::format("const Real move = first[i] / c1 / std::sqrt(second[i] / c2 + {});", eps)
@@ -136,7 +138,7 @@ void print_update(CodeWriter& out, const Optimizer& o, const Update& plan) {
   out.line("void restart() {");
   for (const char* name : {"first", "second"}) {
     const bool there = name == std::string("first") ? remembers_first(o) : remembers_second(o);
-    if (there) out.line(fmt::format("  std::fill({0}, {0} + kTrained, Real{{0}});", name));
+    if (there) out.line(fmt::format("  std::fill_n({}, kTrained, Real{{0}});", name));
   }
   out.print("  updates = 0;\n}\n\n");
   if (o.schedule.varies()) print_learning_rate_cpp(out, o);
@@ -179,7 +181,7 @@ void print_update(CodeWriter& out, const Optimizer& o, const Update& plan) {
       if (o.ema != 0)
         out.line(
             fmt::format("averages[i] = updates == 1 ? parameters[i] : {} * averages[i] + {} * parameters[i];",
-                        real(o.ema), real(1 - o.ema)));
+                        real(o.ema), rest_of(o.ema)));
     }
     out.line("}");
   }

@@ -14,29 +14,25 @@ using ir::Op;
 
 std::string shape_of_pool(const Call& c) {
   const ir::Node& node = c.node();
-  const auto &kernel = node.integers("kernel"), &stride = node.integers("stride"),
-             &pad = node.integers("pad");
-  const std::string letters = "dhw";
-  std::vector<std::string> in, out, kernels, strides, pads;
-  const char* const before[] = {"front", "top", "left"};
-  for (size_t axis = 0; axis < kernel.size(); ++axis) {
-    const size_t at = 3 - kernel.size() + axis;
-    const auto add = [&](std::vector<std::string>& list, const std::string& name, int64_t value,
-                         int64_t otherwise) {
-      if (value != otherwise) list.push_back(fmt::format(".{} = {}", name, value));
-    };
-    const std::string letter(1, letters[at]);
-    add(in, letter, c.in(0).sizes[axis + 1], 1);
-    add(out, "o" + letter, c.result().sizes[axis + 1], 1);
-    add(kernels, "kernel_" + letter, kernel[axis], 1);
-    add(strides, "stride_" + letter, stride[axis], 1);
-    add(pads, before[at], pad[2 * axis], 0);
-  }
-  in.push_back(fmt::format(".c = {}", c.in(0).sizes.back()));
-  for (const auto& part : {out, kernels, strides, pads}) in.insert(in.end(), part.begin(), part.end());
+  const size_t axes = node.integers("kernel").size(), first = 3 - axes;
+  const char *const names[] = {"d", "h", "w"}, *const before[] = {"front", "top", "left"};
+  std::vector<std::string> fields;
+  const auto along = [&](const std::string& head, const std::vector<int64_t>& values, size_t from) {
+    for (size_t i = 0; i < axes; ++i)
+      if (values[from + i] != 1)
+        fields.push_back(fmt::format(".{}{} = {}", head, names[first + i], values[from + i]));
+  };
+  along("", c.in(0).sizes, 1);
+  fields.push_back(fmt::format(".c = {}", c.in(0).sizes.back()));
+  along("o", c.result().sizes, 1);
+  along("kernel_", node.integers("kernel"), 0);
+  along("stride_", node.integers("stride"), 0);
+  for (size_t i = 0; i < axes; ++i)
+    if (const int64_t pad = node.integers("pad")[2 * i]; pad != 0)
+      fields.push_back(fmt::format(".{} = {}", before[first + i], pad));
   if (node.has_attribute("count_include_pad") && node.flag("count_include_pad"))
-    in.push_back(".count_padding = true");
-  return fmt::format("Pool{{{}}}", join(in, ", "));
+    fields.emplace_back(".count_padding = true");
+  return fmt::format("Pool{{{}}}", join(fields, ", "));
 }
 
 void max_pool(const Call& c) { call(c, "max_pool", {shape_of_pool(c)}, {"rows", c.x(), c.y()}); }

@@ -1,11 +1,11 @@
 
 struct Memory {
-  // Parameters, those that are trained first, and gradients of each share of a batch: when a step has ended, the
-  // first share's are the sum of all.
+  // Parameters, those that are trained first, and gradients of each share of a batch: when a step
+  // has ended, the first share's are the sum of all.
   static constexpr int64_t kTrained = 563018, kShares = 2;
   Real* const gradients = allocate<Real>(kShares * kTrained);
   Real* const parameters = allocate<Real>(563018);
-  Real* const conv1_weight = parameters + 0;  // [32,1,3,3]
+  Real* const conv1_weight = parameters;  // [32,1,3,3]
   Real* const conv1_bias = parameters + 288;  // [32]
   Real* const conv2_weight = parameters + 320;  // [32,32,3,3]
   Real* const conv2_bias = parameters + 9536;  // [32]
@@ -18,92 +18,63 @@ struct Memory {
   Real* const fc2_weight = parameters + 561728;  // [10,128]
   Real* const fc2_bias = parameters + 563008;  // [10]
 
-  // Values of a whole batch, and of each share what becomes a sum. Two that are never needed at once share their place.
+  // Values of a whole batch, and of each share what becomes a sum. Two that are never needed at
+  // once share their place.
   Real* const arena = allocate<Real>(15403536);
   static constexpr int64_t kSums = 16;
   Real* const sums = allocate<Real>(kShares * kSums);
 
   // Weights as kernels read them.
-  Real* const conv1_weight_packed = allocate<Real>(native::conv2d_packed<Real,
-                                                   native::Conv{.h = 28, .w = 28, .oh = 26,
-                                                                .ow = 26, .k = 32, .r = 3,
-                                                                .s = 3}>());
-  Real* const conv2_weight_packed = allocate<Real>(native::conv2d_packed<Real,
-                                                   native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24,
-                                                                .ow = 24, .k = 32, .r = 3,
-                                                                .s = 3}>());
-  Real* const conv2_weight_turned = allocate<Real>(native::conv2d_dx_packed<Real,
-                                                   native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24,
-                                                                .ow = 24, .k = 32, .r = 3,
-                                                                .s = 3}>());
-  Real* const conv3_weight_packed = allocate<Real>(native::conv2d_packed<Real,
-                                                   native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10,
-                                                                .ow = 10, .k = 32, .r = 3,
-                                                                .s = 3}>());
-  Real* const conv3_weight_turned = allocate<Real>(native::conv2d_dx_packed<Real,
-                                                   native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10,
-                                                                .ow = 10, .k = 32, .r = 3,
-                                                                .s = 3}>());
-  Real* const conv4_weight_packed = allocate<Real>(native::conv2d_packed<Real,
-                                                   native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8,
-                                                                .ow = 8, .k = 64, .r = 3,
-                                                                .s = 3}>());
-  Real* const conv4_weight_turned = allocate<Real>(native::conv2d_dx_packed<Real,
-                                                   native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8,
-                                                                .ow = 8, .k = 64, .r = 3,
-                                                                .s = 3}>());
+  Real* const conv1_weight_packed = allocate<Real>(native::conv2d_packed<Real, kConv>());
+  Real* const conv2_weight_packed = allocate<Real>(native::conv2d_packed<Real, kConv_2>());
+  Real* const conv2_weight_turned = allocate<Real>(native::conv2d_dx_packed<Real, kConv_2>());
+  Real* const conv3_weight_packed = allocate<Real>(native::conv2d_packed<Real, kConv_3>());
+  Real* const conv3_weight_turned = allocate<Real>(native::conv2d_dx_packed<Real, kConv_3>());
+  Real* const conv4_weight_packed = allocate<Real>(native::conv2d_packed<Real, kConv_4>());
+  Real* const conv4_weight_turned = allocate<Real>(native::conv2d_dx_packed<Real, kConv_4>());
   Real* const fc1_weight_packed = allocate<Real>(native::packed_size<Real>(4096, 128));
   Real* const fc1_weight_turned = allocate<Real>(native::packed_size<Real>(128, 4096));
   Real* const fc2_weight_packed = allocate<Real>(native::packed_size<Real>(128, 10));
   Real* const fc2_weight_turned = allocate<Real>(native::packed_size<Real>(10, 128));
 
-  // Makes part `part` of `parts` of them anew.
+  // Makes them anew: of `parts` parts, which threads share, each has every `parts`-th.
   void pack(int64_t part, int64_t parts) {
-    if (0 % parts == part)
-      native::conv2d_pack<Real, native::Conv{.h = 28, .w = 28, .oh = 26, .ow = 26, .k = 32, .r = 3,
-                                             .s = 3}>(conv1_weight, conv1_weight_packed);
-    if (1 % parts == part)
-      native::conv2d_pack<Real, native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24, .k = 32,
-                                             .r = 3, .s = 3}>(conv2_weight, conv2_weight_packed);
-    if (2 % parts == part)
-      native::conv2d_dx_pack<Real, native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24,
-                                                .k = 32, .r = 3,
-                                                .s = 3}>(conv2_weight, conv2_weight_turned);
-    if (3 % parts == part)
-      native::conv2d_pack<Real, native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10, .k = 32,
-                                             .r = 3, .s = 3}>(conv3_weight, conv3_weight_packed);
-    if (4 % parts == part)
-      native::conv2d_dx_pack<Real, native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10,
-                                                .k = 32, .r = 3,
-                                                .s = 3}>(conv3_weight, conv3_weight_turned);
-    if (5 % parts == part)
-      native::conv2d_pack<Real, native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8, .k = 64,
-                                             .r = 3, .s = 3}>(conv4_weight, conv4_weight_packed);
-    if (6 % parts == part)
-      native::conv2d_dx_pack<Real, native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8,
-                                                .k = 64, .r = 3,
-                                                .s = 3}>(conv4_weight, conv4_weight_turned);
-    if (7 % parts == part)
+    if (part == 0 % parts)
+      native::conv2d_pack<Real, kConv>(conv1_weight, conv1_weight_packed);
+    if (part == 1 % parts)
+      native::conv2d_pack<Real, kConv_2>(conv2_weight, conv2_weight_packed);
+    if (part == 2 % parts)
+      native::conv2d_dx_pack<Real, kConv_2>(conv2_weight, conv2_weight_turned);
+    if (part == 3 % parts)
+      native::conv2d_pack<Real, kConv_3>(conv3_weight, conv3_weight_packed);
+    if (part == 4 % parts)
+      native::conv2d_dx_pack<Real, kConv_3>(conv3_weight, conv3_weight_turned);
+    if (part == 5 % parts)
+      native::conv2d_pack<Real, kConv_4>(conv4_weight, conv4_weight_packed);
+    if (part == 6 % parts)
+      native::conv2d_dx_pack<Real, kConv_4>(conv4_weight, conv4_weight_turned);
+    if (part == 7 % parts)
       native::linear_pack<Real>(4096, 128, fc1_weight, fc1_weight_packed);
-    if (8 % parts == part)
+    if (part == 8 % parts)
       native::linear_dx_pack<Real>(4096, 128, fc1_weight, fc1_weight_turned);
-    if (9 % parts == part)
+    if (part == 9 % parts)
       native::linear_pack<Real>(128, 10, fc2_weight, fc2_weight_packed);
-    if (10 % parts == part)
+    if (part == 10 % parts)
       native::linear_dx_pack<Real>(128, 10, fc2_weight, fc2_weight_turned);
   }
 };
 
-// The steps of the model for `rows` rows of the present batch, from row `first` on; one for each thread.
+// The steps of the model for `rows` rows of the present batch, from row `first` on; one for each
+// thread.
 struct Rows : Memory {
-  explicit Rows(const Memory& memory) : Memory(memory) {}
+  [[gnu::noinline]] explicit Rows(const Memory& memory) : Memory(memory) {}
 
   Real* const local = allocate<Real>(120192);
   Real* h2 = nullptr;
-  Real* const d_h2 = local + 0;
-  Real* const h12 = local + 0;
-  Real* const d_h5 = local + 0;
-  Real* const d_h9 = local + 0;
+  Real* const d_h2 = local;
+  Real* const h12 = local;
+  Real* const d_h5 = local;
+  Real* const d_h9 = local;
   Real* loss = nullptr;
   Real* const d_h7 = local + 13824;
   Real* const d_h12 = local + 16384;
@@ -136,8 +107,8 @@ struct Rows : Memory {
   // Moves to `count` rows, which belong to a share of the batch.
   void place(int64_t share, int64_t first_row, int64_t count) {
     first = first_row, rows = count;
-    h2 = arena + 0 + first * 21632;
-    loss = sums + share * kSums + 0;
+    h2 = arena + first * 21632;
+    loss = sums + share * kSums;
     h4 = arena + 5537792 + first * 18432;
     h5 = arena + 10256384 + first * 4608;
     h9 = arena + 11436032 + first * 4096;
@@ -145,7 +116,7 @@ struct Rows : Memory {
     d_h10 = arena + 13533184 + first * 4096;
     h7 = arena + 14581760 + first * 3200;
     logits = arena + 15400960 + first * 10;
-    d_conv1_weight = gradients + share * kTrained + 0;
+    d_conv1_weight = gradients + share * kTrained;
     d_conv1_bias = gradients + share * kTrained + 288;
     d_conv2_weight = gradients + share * kTrained + 320;
     d_conv2_bias = gradients + share * kTrained + 9536;
@@ -158,7 +129,7 @@ struct Rows : Memory {
     d_fc2_weight = gradients + share * kTrained + 561728;
     d_fc2_bias = gradients + share * kTrained + 563008;
     x = x_data + first * 784;
-    y = y_data + first * 1;
+    y = y_data + first;
   }
 
   // Loops that several steps have in common; `count`: of the outermost.
@@ -169,78 +140,68 @@ struct Rows : Memory {
     }
   }
 
-  // conv1: h2 = conv2d(x), [N,26,26,32].
+  // conv1: h2 = relu(conv2d(x)), [N,26,26,32].
   void h1_forward() {
-    conv2d<native::Conv{.h = 28, .w = 28, .oh = 26, .ow = 26, .k = 32, .r = 3,
-                        .s = 3}, native::kBias | native::kRelu>(rows, x, conv1_weight_packed,
-                                                                {.bias = conv1_bias}, h2);
+    conv2d<kConv, native::kBias | native::kRelu>(rows, x, conv1_weight_packed, {.bias = conv1_bias},
+                                                 h2);
   }
 
+  // From d_h2: d_conv1_weight, d_conv1_bias.
   void h1_backward() {
     column_sums<32>(rows * 676, d_h2, d_conv1_bias);
-    conv2d_dw<native::Conv{.h = 28, .w = 28, .oh = 26, .ow = 26, .k = 32, .r = 3,
-                           .s = 3}>(rows, x, d_h2, d_conv1_weight);
+    conv2d_dw<kConv>(rows, x, d_h2, d_conv1_weight);
   }
 
-  // conv2: h4 = conv2d(h2), [N,24,24,32].
+  // conv2: h4 = relu(conv2d(h2)), [N,24,24,32].
   void h3_forward() {
-    conv2d<native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24, .k = 32, .r = 3,
-                        .s = 3}, native::kBias | native::kRelu>(rows, h2, conv2_weight_packed,
-                                                                {.bias = conv2_bias}, h4);
+    conv2d<kConv_2, native::kBias | native::kRelu>(rows, h2, conv2_weight_packed,
+                                                   {.bias = conv2_bias}, h4);
   }
 
+  // From d_h4: d_h2, d_conv2_weight, d_conv2_bias.
   void h3_backward() {
     each_conv2d(rows * 18432, d_h4, h4);
     column_sums<32>(rows * 576, d_h4, d_conv2_bias);
-    conv2d_dw<native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24, .k = 32, .r = 3,
-                           .s = 3}>(rows, h2, d_h4, d_conv2_weight);
-    conv2d_dx<native::Conv{.h = 26, .w = 26, .c = 32, .oh = 24, .ow = 24, .k = 32, .r = 3,
-                           .s = 3}, native::kMask>(rows, d_h4, conv2_weight_turned, {.mask = h2},
-                                                   d_h2);
+    conv2d_dw<kConv_2>(rows, h2, d_h4, d_conv2_weight);
+    conv2d_dx<kConv_2, native::kMask>(rows, d_h4, conv2_weight_turned, {.mask = h2}, d_h2);
   }
 
   // h5 = max_pool2d(h4), [N,12,12,32].
   void h5_forward() {
-    max_pool<Pool{.h = 24, .w = 24, .c = 32, .oh = 12, .ow = 12, .kernel_h = 2, .kernel_w = 2,
-                  .stride_h = 2, .stride_w = 2}>(rows, h4, h5);
+    max_pool<kPool>(rows, h4, h5);
   }
 
+  // From d_h5: d_h4.
   void h5_backward() {
-    std::fill(d_h4, d_h4 + rows * 18432, Real{0});
-    max_pool_dx<Pool{.h = 24, .w = 24, .c = 32, .oh = 12, .ow = 12, .kernel_h = 2, .kernel_w = 2,
-                     .stride_h = 2, .stride_w = 2}>(rows, h4, h5, d_h5, d_h4);
+    std::fill_n(d_h4, rows * 18432, Real{0});
+    max_pool_dx<kPool>(rows, h4, h5, d_h5, d_h4);
   }
 
-  // conv3: h7 = conv2d(h5), [N,10,10,32].
+  // conv3: h7 = relu(conv2d(h5)), [N,10,10,32].
   void h6_forward() {
-    conv2d<native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10, .k = 32, .r = 3,
-                        .s = 3}, native::kBias | native::kRelu>(rows, h5, conv3_weight_packed,
-                                                                {.bias = conv3_bias}, h7);
+    conv2d<kConv_3, native::kBias | native::kRelu>(rows, h5, conv3_weight_packed,
+                                                   {.bias = conv3_bias}, h7);
   }
 
+  // From d_h7: d_h5, d_conv3_weight, d_conv3_bias.
   void h6_backward() {
     column_sums<32>(rows * 100, d_h7, d_conv3_bias);
-    conv2d_dw<native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10, .k = 32, .r = 3,
-                           .s = 3}>(rows, h5, d_h7, d_conv3_weight);
-    conv2d_dx<native::Conv{.h = 12, .w = 12, .c = 32, .oh = 10, .ow = 10, .k = 32, .r = 3,
-                           .s = 3}, native::kPlain>(rows, d_h7, conv3_weight_turned, {}, d_h5);
+    conv2d_dw<kConv_3>(rows, h5, d_h7, d_conv3_weight);
+    conv2d_dx<kConv_3, native::kPlain>(rows, d_h7, conv3_weight_turned, {}, d_h5);
   }
 
-  // conv4: h9 = conv2d(h7), [N,8,8,64].
+  // conv4: h9 = relu(conv2d(h7)), [N,8,8,64].
   void h8_forward() {
-    conv2d<native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8, .k = 64, .r = 3,
-                        .s = 3}, native::kBias | native::kRelu>(rows, h7, conv4_weight_packed,
-                                                                {.bias = conv4_bias}, h9);
+    conv2d<kConv_4, native::kBias | native::kRelu>(rows, h7, conv4_weight_packed,
+                                                   {.bias = conv4_bias}, h9);
   }
 
+  // From d_h9: d_h7, d_conv4_weight, d_conv4_bias.
   void h8_backward() {
     each_conv2d(rows * 4096, d_h9, h9);
     column_sums<64>(rows * 64, d_h9, d_conv4_bias);
-    conv2d_dw<native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8, .k = 64, .r = 3,
-                           .s = 3}>(rows, h7, d_h9, d_conv4_weight);
-    conv2d_dx<native::Conv{.h = 10, .w = 10, .c = 32, .oh = 8, .ow = 8, .k = 64, .r = 3,
-                           .s = 3}, native::kMask>(rows, d_h9, conv4_weight_turned, {.mask = h7},
-                                                   d_h7);
+    conv2d_dw<kConv_4>(rows, h7, d_h9, d_conv4_weight);
+    conv2d_dx<kConv_4, native::kMask>(rows, d_h9, conv4_weight_turned, {.mask = h7}, d_h7);
   }
 
   // h10 = flatten(h9), [N,4096].
@@ -251,20 +212,22 @@ struct Rows : Memory {
     }
   }
 
+  // From d_h10: d_h9.
   void h10_backward() {
-    std::fill(d_h9, d_h9 + rows * 4096, Real{0});
+    std::fill_n(d_h9, rows * 4096, Real{0});
     #pragma GCC ivdep
     for (int64_t i = 0; i < rows * 4096; ++i) {
       d_h9[i] += d_h10[i];
     }
   }
 
-  // fc1: h12 = linear(h10), [N,128].
+  // fc1: h12 = relu(linear(h10)), [N,128].
   void h11_forward() {
     linear(rows, 4096, 128, h10, fc1_weight_packed, {.bias = fc1_bias}, h12,
            native::kBias | native::kRelu);
   }
 
+  // From d_h12: d_h10, d_fc1_weight, d_fc1_bias.
   void h11_backward() {
     column_sums<128>(rows, d_h12, d_fc1_bias);
     linear_dw(rows, 4096, 128, h10, d_h12, d_fc1_weight);
@@ -276,6 +239,7 @@ struct Rows : Memory {
     linear(rows, 128, 10, h12, fc2_weight_packed, {.bias = fc2_bias}, logits, native::kBias);
   }
 
+  // From d_logits: d_h12, d_fc2_weight, d_fc2_bias.
   void logits_backward() {
     column_sums<10>(rows, d_logits, d_fc2_bias);
     linear_dw(rows, 128, 10, h12, d_logits, d_fc2_weight);
@@ -287,13 +251,14 @@ struct Rows : Memory {
     loss[0] += softmax_cross_entropy<10>(rows, 0, -1, batch_rows, logits, y);
   }
 
+  // From d_loss: d_logits.
   void loss_backward() {
-    std::fill(d_logits, d_logits + rows * 10, Real{0});
+    std::fill_n(d_logits, rows * 10, Real{0});
     softmax_cross_entropy_dx<10>(rows, 0, -1, batch_rows, logits, y, d_loss[0], d_logits);
   }
 
   // For a few rows at a time.
-  void phase_1() {
+  [[gnu::noinline]] void phase_1() {
     h1_forward();
     h3_forward();
     h5_forward();
@@ -303,7 +268,7 @@ struct Rows : Memory {
   }
 
   // For a share of the batch.
-  void phase_2() {
+  [[gnu::noinline]] void phase_2() {
     h11_forward();
     logits_forward();
     loss_forward();
@@ -313,7 +278,7 @@ struct Rows : Memory {
   }
 
   // For a few rows at a time.
-  void phase_3() {
+  [[gnu::noinline]] void phase_3() {
     h10_backward();
     h8_backward();
     h6_backward();
@@ -330,27 +295,29 @@ struct Rows : Memory {
   // The inputs of these rows, axes as files have them.
   std::vector<Tensor> batch() const {
     return {tensor_of(turned(std::vector<Real>(x, x + rows * 784), {rows, 1, 28, 28}, {0, 2, 3, 1},
-                             true), {rows, 1, 28, 28}), 
+                             true), {rows, 1, 28, 28}),
             tensor_of(std::vector<int32_t>(y, y + rows), {rows})};
   }
 };
 
 struct Network : Memory {
-  // Parameters as files have them: name, shape, and the shape and order of axes in which they are held.
-  const std::vector<Parameter> table = {
-      {"conv1.weight", {32, 1, 3, 3}, {32, 1, 3, 3}, {2, 3, 1, 0}, 0, 288, true},
-      {"conv1.bias", {32}, {}, {}, 288, 32, true},
-      {"conv2.weight", {32, 32, 3, 3}, {32, 32, 3, 3}, {2, 3, 1, 0}, 320, 9216, true},
-      {"conv2.bias", {32}, {}, {}, 9536, 32, true},
-      {"conv3.weight", {32, 32, 3, 3}, {32, 32, 3, 3}, {2, 3, 1, 0}, 9568, 9216, true},
-      {"conv3.bias", {32}, {}, {}, 18784, 32, true},
-      {"conv4.weight", {64, 32, 3, 3}, {64, 32, 3, 3}, {2, 3, 1, 0}, 18816, 18432, true},
-      {"conv4.bias", {64}, {}, {}, 37248, 64, true},
-      {"fc1.weight", {128, 4096}, {128, 64, 8, 8}, {2, 3, 1, 0}, 37312, 524288, true},
-      {"fc1.bias", {128}, {}, {}, 561600, 128, true},
-      {"fc2.weight", {10, 128}, {10, 128}, {1, 0}, 561728, 1280, true},
-      {"fc2.bias", {10}, {}, {}, 563008, 10, true},
+  // Parameters as files have them: name, shape, and as they are held: shape and order of axes,
+  // place.
+  static constexpr ParameterRow kTable[] = {
+      {"conv1.weight", {32, 1, 3, 3}, {32, 1, 3, 3}, {2, 3, 1, 0}, 0, true},
+      {"conv1.bias", {32}, {}, {}, 288, true},
+      {"conv2.weight", {32, 32, 3, 3}, {32, 32, 3, 3}, {2, 3, 1, 0}, 320, true},
+      {"conv2.bias", {32}, {}, {}, 9536, true},
+      {"conv3.weight", {32, 32, 3, 3}, {32, 32, 3, 3}, {2, 3, 1, 0}, 9568, true},
+      {"conv3.bias", {32}, {}, {}, 18784, true},
+      {"conv4.weight", {64, 32, 3, 3}, {64, 32, 3, 3}, {2, 3, 1, 0}, 18816, true},
+      {"conv4.bias", {64}, {}, {}, 37248, true},
+      {"fc1.weight", {128, 4096}, {128, 64, 8, 8}, {2, 3, 1, 0}, 37312, true},
+      {"fc1.bias", {128}, {}, {}, 561600, true},
+      {"fc2.weight", {10, 128}, {10, 128}, {1, 0}, 561728, true},
+      {"fc2.bias", {10}, {}, {}, 563008, true},
   };
+  const std::vector<Parameter> table = parameters_of(kTable);
 
   // The data, and the rows of the present batch.
   Feed<Real> x_data;
@@ -361,10 +328,9 @@ struct Network : Memory {
   int64_t updates = 0;
   Real rate = 0;
   Team team;
-  std::vector<Rows> lanes;  // by thread
+  std::deque<Rows> lanes;  // by thread
 
   explicit Network(int64_t threads = default_threads()) : team(std::min(kShares, threads)) {
-    lanes.reserve(static_cast<size_t>(team.size()));
     for (int64_t i = 0; i < team.size(); ++i) lanes.emplace_back(*this);
   }
 
@@ -411,19 +377,19 @@ struct Network : Memory {
     first_row += kBatch;
   }
 
-  // Inputs and prediction of the present batch, axes as files have them.
+  // Inputs and prediction of the present batch, axes as files have them; a proof asks for them.
   std::vector<Tensor> batch() {
     lanes[0].place(0, 0, rows);
     return lanes[0].batch();
   }
   Tensor output() {
-  lanes[0].place(0, 0, rows);
-  return lanes[0].output();
-}
+    lanes[0].place(0, 0, rows);
+    return lanes[0].output();
+  }
 
   // The optimizer as it was before the first update.
   void restart() {
-    std::fill(second, second + kTrained, Real{0});
+    std::fill_n(second, kTrained, Real{0});
     updates = 0;
   }
 
@@ -438,7 +404,7 @@ struct Network : Memory {
     const Real rate = this->rate;
     for (int64_t i = begin; i < end; ++i) {
       const Real g = gradients[i];
-      second[i] = Real{0.9} * second[i] + Real{0.09999999999999998} * g * g;
+      second[i] = Real{0.9} * second[i] + Real{1 - 0.9} * g * g;
       const Real move = g / (std::sqrt(second[i]) + Real{1e-07});
       parameters[i] -= rate * move;
     }
@@ -451,30 +417,33 @@ struct Network : Memory {
     pack(0, 1);
   }
 
-  // What is chosen: rows that work together, blocks and tiles of matrix products; --tuned prints it. Nothing of it changes
-  // from run to run but the threads.
+  // What is chosen: rows that work together, blocks and tiles of matrix products; --tuned prints
+  // it. Nothing of it changes from run to run but the threads.
   void print_constants() const {
     std::printf("constexpr int64_t kBatch = %d;\n", static_cast<int>(kBatch));
     std::printf("constexpr int64_t kShares = %d;\n", static_cast<int>(kShares));
     std::printf("constexpr int64_t kThreads = %d;\n", static_cast<int>(team.size()));
     std::printf("constexpr int64_t kRowsAtATime = %d;\n", static_cast<int>(3));
     std::printf("constexpr int64_t kLanes = %d;\n", static_cast<int>(native::Lanes<Real>::kLanes));
-    std::printf("constexpr int64_t kTileRowsOfOneVector = %d;\n", static_cast<int>(native::most_rows(1)));
-    std::printf("constexpr int64_t kTileRowsOfTwoVectors = %d;\n", static_cast<int>(native::most_rows(2)));
-    std::printf("constexpr int64_t kBlockRows = %d;\n", static_cast<int>(native::Blocks<Real>::kRows));
-    std::printf("constexpr int64_t kBlockColumns = %d;\n", static_cast<int>(native::Blocks<Real>::kColumns));
+    std::printf("constexpr int64_t kTileRowsOfOneVector = %d;\n",
+                static_cast<int>(native::most_rows(1)));
+    std::printf("constexpr int64_t kTileRowsOfTwoVectors = %d;\n",
+                static_cast<int>(native::most_rows(2)));
+    std::printf("constexpr int64_t kBlockRows = %d;\n",
+                static_cast<int>(native::Blocks<Real>::kRows));
+    std::printf("constexpr int64_t kBlockColumns = %d;\n",
+                static_cast<int>(native::Blocks<Real>::kColumns));
     std::printf("constexpr int64_t kBlockDepth = %d;\n", static_cast<int>(native::kDepth<Real>));
   }
 
-  // Calls act(rows) for every share of this thread, `most` rows at a time.
-  template <typename Act>
-  void each(int64_t thread, int64_t most, const Act& act) {
+  // Runs a phase for every share of this thread, `most` rows at a time.
+  void each(int64_t thread, int64_t most, void (Rows::*phase)()) {
     Rows& own = lanes[static_cast<size_t>(thread)];
     for (int64_t share = thread; share < kShares; share += team.size()) {
       const int64_t end = rows * (share + 1) / kShares;
       for (int64_t first = rows * share / kShares; first < end; first += most) {
         own.place(share, first, std::min(most, end - first));
-        act(own);
+        (own.*phase)();
       }
     }
   }
@@ -485,9 +454,9 @@ struct Network : Memory {
       std::fill_n(gradients + share * kTrained, kTrained, Real{0});
       std::fill_n(sums + share * kSums, kSums, Real{0});
     }
-    each(thread, 3, [](Rows& own) { own.phase_1(); });
-    each(thread, rows, [](Rows& own) { own.phase_2(); });
-    each(thread, 3, [](Rows& own) { own.phase_3(); });
+    each(thread, 3, &Rows::phase_1);
+    each(thread, rows, &Rows::phase_2);
+    each(thread, 3, &Rows::phase_3);
   }
 
   // Adds up the gradients of all shares, from `begin` to `end`.
@@ -497,13 +466,13 @@ struct Network : Memory {
     }
   }
 
-  // Before and after a pass.
+  // Before a pass, on one thread.
   void begin() {
-    for (Rows& lane : lanes) {
-      lane.place(0, 0, rows);
-    }
+    for (Rows& lane : lanes) lane.place(0, 0, rows);
     lanes[0].d_loss[0] = 1;
   }
+
+  // After a pass: the loss of the present batch.
   Real loss() {
     Real all = 0;
     for (int64_t share = 0; share < kShares; ++share) {
@@ -513,7 +482,7 @@ struct Network : Memory {
     return all;
   }
 
-  // Loss of the present batch, and gradients.
+  // Loss of the present batch, and gradients, without an update: what a proof asks for.
   Real loss_and_gradients() {
     begin();
     team.run([this](int64_t thread) { pass(thread); });
@@ -528,7 +497,8 @@ struct Network : Memory {
     team.run([this](int64_t thread) {
       pass(thread);
       team.wait();
-      const int64_t begin = kTrained * thread / team.size(), end = kTrained * (thread + 1) / team.size();
+      const int64_t begin = kTrained * thread / team.size();
+      const int64_t end = kTrained * (thread + 1) / team.size();
       add_up(begin, end);
       update(begin, end);
       team.wait();

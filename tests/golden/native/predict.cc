@@ -3,36 +3,35 @@ struct Memory {
   // Parameters; a batch has shares, which threads work off.
   static constexpr int64_t kShares = 1;
   Real* const parameters = allocate<Real>(49);
-  Real* const c_weight = parameters + 0;  // [2,3,1,1]
+  Real* const c_weight = parameters;  // [2,3,1,1]
   Real* const b_weight = parameters + 6;  // [2]
   Real* const b_bias = parameters + 8;  // [2]
   Real* const b_running_mean = parameters + 10;  // [2]
   Real* const b_running_var = parameters + 12;  // [2]
   Real* const e_weight = parameters + 14;  // [7,5]
 
-  // Values of a whole batch, and of each share what becomes a sum. Two that are never needed at once share their place.
+  // Values of a whole batch, and of each share what becomes a sum. Two that are never needed at
+  // once share their place.
   Real* const arena = allocate<Real>(42000);
 
   // Weights as kernels read them.
-  Real* const c_weight_packed = allocate<Real>(native::conv2d_packed<Real,
-                                               native::Conv{.h = 4, .w = 4, .c = 3, .oh = 4,
-                                                            .ow = 4, .k = 2}>());
+  Real* const c_weight_packed = allocate<Real>(native::conv2d_packed<Real, kConv>());
 
-  // Makes part `part` of `parts` of them anew.
+  // Makes them anew: of `parts` parts, which threads share, each has every `parts`-th.
   void pack(int64_t part, int64_t parts) {
-    if (0 % parts == part)
-      native::conv2d_pack<Real, native::Conv{.h = 4, .w = 4, .c = 3, .oh = 4, .ow = 4,
-                                             .k = 2}>(c_weight, c_weight_packed);
+    if (part == 0 % parts)
+      native::conv2d_pack<Real, kConv>(c_weight, c_weight_packed);
   }
 };
 
-// The steps of the model for `rows` rows of the present batch, from row `first` on; one for each thread.
+// The steps of the model for `rows` rows of the present batch, from row `first` on; one for each
+// thread.
 struct Rows : Memory {
-  explicit Rows(const Memory& memory) : Memory(memory) {}
+  [[gnu::noinline]] explicit Rows(const Memory& memory) : Memory(memory) {}
 
   Real* const local = allocate<Real>(64000);
-  Real* const h = local + 0;
-  Real* const d = local + 0;
+  Real* const h = local;
+  Real* const d = local;
   Real* d_first = nullptr;
   Real* const b = local + 32000;
   Real* e = nullptr;
@@ -43,7 +42,7 @@ struct Rows : Memory {
   // Moves to `count` rows, which belong to a share of the batch.
   void place(int64_t, int64_t first_row, int64_t count) {
     first = first_row, rows = count;
-    d_first = arena + 0 + first * 32;
+    d_first = arena + first * 32;
     e = arena + 32000 + first * 10;
     x = x_data + first * 48;
     k_2 = k_2_data + first * 2;
@@ -51,8 +50,7 @@ struct Rows : Memory {
 
   // c: h = conv2d(x), [N,4,4,2].
   void h_forward() {
-    conv2d<native::Conv{.h = 4, .w = 4, .c = 3, .oh = 4, .ow = 4,
-                        .k = 2}, native::kPlain>(rows, x, c_weight_packed, {}, h);
+    conv2d<kConv, native::kPlain>(rows, x, c_weight_packed, {}, h);
   }
 
   // b: b = batch_norm(h), [N,4,4,2].
@@ -70,7 +68,7 @@ struct Rows : Memory {
     embedding<5>(rows * 2, k_2, e_weight, e);
   }
 
-  // d_first = axes of(d), [N,2,4,4].
+  // d_first = turned(d), [N,2,4,4].
   void d_first_forward() {
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < 2; ++j) {
@@ -83,7 +81,7 @@ struct Rows : Memory {
   }
 
   // For a share of the batch.
-  void phase_1() {
+  [[gnu::noinline]] void phase_1() {
     h_forward();
     b_forward();
     d_forward();
@@ -93,28 +91,29 @@ struct Rows : Memory {
 
   // What is predicted of these rows, axes as the model has them.
   std::map<std::string, Tensor> outputs() const {
-    return {{"d", tensor_at(d_first, {rows, 2, 4, 4})},
-            {"e", tensor_at(e, {rows, 2, 5})}};
+    return {{"d", tensor_at(d_first, {rows, 2, 4, 4})}, {"e", tensor_at(e, {rows, 2, 5})}};
   }
 
   // The inputs of these rows, axes as files have them.
   std::vector<Tensor> batch() const {
     return {tensor_of(turned(std::vector<Real>(x, x + rows * 48), {rows, 3, 4, 4}, {0, 2, 3, 1},
-                             true), {rows, 3, 4, 4}), 
+                             true), {rows, 3, 4, 4}),
             tensor_of(std::vector<int32_t>(k_2, k_2 + rows * 2), {rows, 2})};
   }
 };
 
 struct Network : Memory {
-  // Parameters as files have them: name, shape, and the shape and order of axes in which they are held.
-  const std::vector<Parameter> table = {
-      {"c.weight", {2, 3, 1, 1}, {2, 3, 1, 1}, {2, 3, 1, 0}, 0, 6, true},
-      {"b.weight", {2}, {}, {}, 6, 2, true},
-      {"b.bias", {2}, {}, {}, 8, 2, true},
-      {"b.running_mean", {2}, {}, {}, 10, 2, false},
-      {"b.running_var", {2}, {}, {}, 12, 2, false},
-      {"e.weight", {7, 5}, {}, {}, 14, 35, true},
+  // Parameters as files have them: name, shape, and as they are held: shape and order of axes,
+  // place.
+  static constexpr ParameterRow kTable[] = {
+      {"c.weight", {2, 3, 1, 1}, {2, 3, 1, 1}, {2, 3, 1, 0}, 0, true},
+      {"b.weight", {2}, {}, {}, 6, true},
+      {"b.bias", {2}, {}, {}, 8, true},
+      {"b.running_mean", {2}, {}, {}, 10, false},
+      {"b.running_var", {2}, {}, {}, 12, false},
+      {"e.weight", {7, 5}, {}, {}, 14, true},
   };
+  const std::vector<Parameter> table = parameters_of(kTable);
 
   // The data, and the rows of the present batch.
   Feed<Real> x_data;
@@ -122,10 +121,9 @@ struct Network : Memory {
   int64_t data_rows = 0, first_row = 0, rows = 0;
 
   Team team;
-  std::vector<Rows> lanes;  // by thread
+  std::deque<Rows> lanes;  // by thread
 
   explicit Network(int64_t threads = default_threads()) : team(std::min(kShares, threads)) {
-    lanes.reserve(static_cast<size_t>(team.size()));
     for (int64_t i = 0; i < team.size(); ++i) lanes.emplace_back(*this);
   }
 
@@ -169,46 +167,49 @@ struct Network : Memory {
     first_row += kBatch;
   }
 
-  // Inputs and prediction of the present batch, axes as files have them.
+  // Inputs and prediction of the present batch, axes as files have them; a proof asks for them.
   std::vector<Tensor> batch() {
     lanes[0].place(0, 0, rows);
     return lanes[0].batch();
   }
   std::map<std::string, Tensor> outputs() {
-  lanes[0].place(0, 0, rows);
-  return lanes[0].outputs();
-}
+    lanes[0].place(0, 0, rows);
+    return lanes[0].outputs();
+  }
 
-  // What is chosen: rows that work together, blocks and tiles of matrix products; --tuned prints it. Nothing of it changes
-  // from run to run but the threads.
+  // What is chosen: rows that work together, blocks and tiles of matrix products; --tuned prints
+  // it. Nothing of it changes from run to run but the threads.
   void print_constants() const {
     std::printf("constexpr int64_t kBatch = %d;\n", static_cast<int>(kBatch));
     std::printf("constexpr int64_t kShares = %d;\n", static_cast<int>(kShares));
     std::printf("constexpr int64_t kThreads = %d;\n", static_cast<int>(team.size()));
     std::printf("constexpr int64_t kLanes = %d;\n", static_cast<int>(native::Lanes<Real>::kLanes));
-    std::printf("constexpr int64_t kTileRowsOfOneVector = %d;\n", static_cast<int>(native::most_rows(1)));
-    std::printf("constexpr int64_t kTileRowsOfTwoVectors = %d;\n", static_cast<int>(native::most_rows(2)));
-    std::printf("constexpr int64_t kBlockRows = %d;\n", static_cast<int>(native::Blocks<Real>::kRows));
-    std::printf("constexpr int64_t kBlockColumns = %d;\n", static_cast<int>(native::Blocks<Real>::kColumns));
+    std::printf("constexpr int64_t kTileRowsOfOneVector = %d;\n",
+                static_cast<int>(native::most_rows(1)));
+    std::printf("constexpr int64_t kTileRowsOfTwoVectors = %d;\n",
+                static_cast<int>(native::most_rows(2)));
+    std::printf("constexpr int64_t kBlockRows = %d;\n",
+                static_cast<int>(native::Blocks<Real>::kRows));
+    std::printf("constexpr int64_t kBlockColumns = %d;\n",
+                static_cast<int>(native::Blocks<Real>::kColumns));
     std::printf("constexpr int64_t kBlockDepth = %d;\n", static_cast<int>(native::kDepth<Real>));
   }
 
-  // Calls act(rows) for every share of this thread, `most` rows at a time.
-  template <typename Act>
-  void each(int64_t thread, int64_t most, const Act& act) {
+  // Runs a phase for every share of this thread, `most` rows at a time.
+  void each(int64_t thread, int64_t most, void (Rows::*phase)()) {
     Rows& own = lanes[static_cast<size_t>(thread)];
     for (int64_t share = thread; share < kShares; share += team.size()) {
       const int64_t end = rows * (share + 1) / kShares;
       for (int64_t first = rows * share / kShares; first < end; first += most) {
         own.place(share, first, std::min(most, end - first));
-        act(own);
+        (own.*phase)();
       }
     }
   }
 
   // The prediction for the present batch: what one thread does for it.
   void pass(int64_t thread) {
-    each(thread, rows, [](Rows& own) { own.phase_1(); });
+    each(thread, rows, &Rows::phase_1);
   }
 
   // The prediction for the present batch.
@@ -245,8 +246,8 @@ struct Network : Memory {
 //   d: float [rows, 2, 4, 4], written
 //   e: float [rows, 2, 5], written
 //
-// Any number of rows from 1 on; they are worked off 1000 at a time. There is one network in a process: calls must
-// not overlap.
+// Any number of rows from 1 on; they are worked off 1000 at a time. There is one network in a
+// process: calls must not overlap.
 struct Library {
   Network network;
   bool loaded = false;

@@ -1,16 +1,17 @@
 
 struct Memory {
-  // Parameters, those that are trained first, and gradients of each share of a batch: when a step has ended, the
-  // first share's are the sum of all.
+  // Parameters, those that are trained first, and gradients of each share of a batch: when a step
+  // has ended, the first share's are the sum of all.
   static constexpr int64_t kTrained = 14218, kShares = 2;
   Real* const gradients = allocate<Real>(kShares * kTrained);
   Real* const parameters = allocate<Real>(14218);
-  Real* const fc1_weight = parameters + 0;  // [128,100]
+  Real* const fc1_weight = parameters;  // [128,100]
   Real* const fc2_weight = parameters + 12800;  // [10,128]
   Real* const fc1_bias = parameters + 14080;  // [128]
   Real* const fc2_bias = parameters + 14208;  // [10]
 
-  // Values of a whole batch, and of each share what becomes a sum. Two that are never needed at once share their place.
+  // Values of a whole batch, and of each share what becomes a sum. Two that are never needed at
+  // once share their place.
   Real* const arena = allocate<Real>(10016);
   static constexpr int64_t kSums = 16;
   Real* const sums = allocate<Real>(kShares * kSums);
@@ -20,23 +21,24 @@ struct Memory {
   Real* const fc2_weight_packed = allocate<Real>(native::packed_size<Real>(128, 10));
   Real* const fc2_weight_turned = allocate<Real>(native::packed_size<Real>(10, 128));
 
-  // Makes part `part` of `parts` of them anew.
+  // Makes them anew: of `parts` parts, which threads share, each has every `parts`-th.
   void pack(int64_t part, int64_t parts) {
-    if (0 % parts == part)
+    if (part == 0 % parts)
       native::linear_pack<Real>(100, 128, fc1_weight, fc1_weight_packed);
-    if (1 % parts == part)
+    if (part == 1 % parts)
       native::linear_pack<Real>(128, 10, fc2_weight, fc2_weight_packed);
-    if (2 % parts == part)
+    if (part == 2 % parts)
       native::linear_dx_pack<Real>(128, 10, fc2_weight, fc2_weight_turned);
   }
 };
 
-// The steps of the model for `rows` rows of the present batch, from row `first` on; one for each thread.
+// The steps of the model for `rows` rows of the present batch, from row `first` on; one for each
+// thread.
 struct Rows : Memory {
-  explicit Rows(const Memory& memory) : Memory(memory) {}
+  [[gnu::noinline]] explicit Rows(const Memory& memory) : Memory(memory) {}
 
   Real* const local = allocate<Real>(133008);
-  Real* const h2 = local + 0;
+  Real* const h2 = local;
   Real* logits = nullptr;
   Real* loss = nullptr;
   Real* const d_loss = arena + 10000;
@@ -53,22 +55,23 @@ struct Rows : Memory {
   // Moves to `count` rows, which belong to a share of the batch.
   void place(int64_t share, int64_t first_row, int64_t count) {
     first = first_row, rows = count;
-    logits = arena + 0 + first * 10;
-    loss = sums + share * kSums + 0;
-    d_fc1_weight = gradients + share * kTrained + 0;
+    logits = arena + first * 10;
+    loss = sums + share * kSums;
+    d_fc1_weight = gradients + share * kTrained;
     d_fc2_weight = gradients + share * kTrained + 12800;
     d_fc1_bias = gradients + share * kTrained + 14080;
     d_fc2_bias = gradients + share * kTrained + 14208;
     x = x_data + first * 100;
-    y = y_data + first * 1;
+    y = y_data + first;
   }
 
-  // fc1: h2 = linear(x), [N,128].
+  // fc1: h2 = relu(linear(x)), [N,128].
   void h1_forward() {
     linear(rows, 100, 128, x, fc1_weight_packed, {.bias = fc1_bias}, h2,
            native::kBias | native::kRelu);
   }
 
+  // From d_h2: d_fc1_weight, d_fc1_bias.
   void h1_backward() {
     column_sums<128>(rows, d_h2, d_fc1_bias);
     linear_dw(rows, 100, 128, x, d_h2, d_fc1_weight);
@@ -79,6 +82,7 @@ struct Rows : Memory {
     linear(rows, 128, 10, h2, fc2_weight_packed, {.bias = fc2_bias}, logits, native::kBias);
   }
 
+  // From d_logits: d_h2, d_fc2_weight, d_fc2_bias.
   void logits_backward() {
     column_sums<10>(rows, d_logits, d_fc2_bias);
     linear_dw(rows, 128, 10, h2, d_logits, d_fc2_weight);
@@ -90,13 +94,14 @@ struct Rows : Memory {
     loss[0] += softmax_cross_entropy<10>(rows, 0, -1, batch_rows, logits, y);
   }
 
+  // From d_loss: d_logits.
   void loss_backward() {
-    std::fill(d_logits, d_logits + rows * 10, Real{0});
+    std::fill_n(d_logits, rows * 10, Real{0});
     softmax_cross_entropy_dx<10>(rows, 0, -1, batch_rows, logits, y, d_loss[0], d_logits);
   }
 
   // For a share of the batch.
-  void phase_1() {
+  [[gnu::noinline]] void phase_1() {
     h1_forward();
     logits_forward();
     loss_forward();
@@ -118,13 +123,15 @@ struct Rows : Memory {
 };
 
 struct Network : Memory {
-  // Parameters as files have them: name, shape, and the shape and order of axes in which they are held.
-  const std::vector<Parameter> table = {
-      {"fc1.weight", {128, 100}, {128, 100}, {1, 0}, 0, 12800, true},
-      {"fc2.weight", {10, 128}, {10, 128}, {1, 0}, 12800, 1280, true},
-      {"fc1.bias", {128}, {}, {}, 14080, 128, true},
-      {"fc2.bias", {10}, {}, {}, 14208, 10, true},
+  // Parameters as files have them: name, shape, and as they are held: shape and order of axes,
+  // place.
+  static constexpr ParameterRow kTable[] = {
+      {"fc1.weight", {128, 100}, {128, 100}, {1, 0}, 0, true},
+      {"fc2.weight", {10, 128}, {10, 128}, {1, 0}, 12800, true},
+      {"fc1.bias", {128}, {}, {}, 14080, true},
+      {"fc2.bias", {10}, {}, {}, 14208, true},
   };
+  const std::vector<Parameter> table = parameters_of(kTable);
 
   // The data, and the rows of the present batch.
   Feed<Real> x_data;
@@ -138,10 +145,9 @@ struct Network : Memory {
   int64_t updates = 0;
   Real rate = 0;
   Team team;
-  std::vector<Rows> lanes;  // by thread
+  std::deque<Rows> lanes;  // by thread
 
   explicit Network(int64_t threads = default_threads()) : team(std::min(kShares, threads)) {
-    lanes.reserve(static_cast<size_t>(team.size()));
     for (int64_t i = 0; i < team.size(); ++i) lanes.emplace_back(*this);
   }
 
@@ -188,19 +194,19 @@ struct Network : Memory {
     first_row += kBatch;
   }
 
-  // Inputs and prediction of the present batch, axes as files have them.
+  // Inputs and prediction of the present batch, axes as files have them; a proof asks for them.
   std::vector<Tensor> batch() {
     lanes[0].place(0, 0, rows);
     return lanes[0].batch();
   }
   Tensor output() {
-  lanes[0].place(0, 0, rows);
-  return lanes[0].output();
-}
+    lanes[0].place(0, 0, rows);
+    return lanes[0].output();
+  }
 
   // The optimizer as it was before the first update.
   void restart() {
-    std::fill(first, first + kTrained, Real{0});
+    std::fill_n(first, kTrained, Real{0});
     updates = 0;
   }
 
@@ -249,7 +255,7 @@ struct Network : Memory {
       first[i] = Real{0.9} * first[i] + g;
       const Real move = first[i];
       parameters[i] -= rate * move;
-      averages[i] = updates == 1 ? parameters[i] : Real{0.99} * averages[i] + Real{0.010000000000000009} * parameters[i];
+      averages[i] = updates == 1 ? parameters[i] : Real{0.99} * averages[i] + Real{1 - 0.99} * parameters[i];
     }
   }
 
@@ -261,29 +267,32 @@ struct Network : Memory {
     pack(0, 1);
   }
 
-  // What is chosen: rows that work together, blocks and tiles of matrix products; --tuned prints it. Nothing of it changes
-  // from run to run but the threads.
+  // What is chosen: rows that work together, blocks and tiles of matrix products; --tuned prints
+  // it. Nothing of it changes from run to run but the threads.
   void print_constants() const {
     std::printf("constexpr int64_t kBatch = %d;\n", static_cast<int>(kBatch));
     std::printf("constexpr int64_t kShares = %d;\n", static_cast<int>(kShares));
     std::printf("constexpr int64_t kThreads = %d;\n", static_cast<int>(team.size()));
     std::printf("constexpr int64_t kLanes = %d;\n", static_cast<int>(native::Lanes<Real>::kLanes));
-    std::printf("constexpr int64_t kTileRowsOfOneVector = %d;\n", static_cast<int>(native::most_rows(1)));
-    std::printf("constexpr int64_t kTileRowsOfTwoVectors = %d;\n", static_cast<int>(native::most_rows(2)));
-    std::printf("constexpr int64_t kBlockRows = %d;\n", static_cast<int>(native::Blocks<Real>::kRows));
-    std::printf("constexpr int64_t kBlockColumns = %d;\n", static_cast<int>(native::Blocks<Real>::kColumns));
+    std::printf("constexpr int64_t kTileRowsOfOneVector = %d;\n",
+                static_cast<int>(native::most_rows(1)));
+    std::printf("constexpr int64_t kTileRowsOfTwoVectors = %d;\n",
+                static_cast<int>(native::most_rows(2)));
+    std::printf("constexpr int64_t kBlockRows = %d;\n",
+                static_cast<int>(native::Blocks<Real>::kRows));
+    std::printf("constexpr int64_t kBlockColumns = %d;\n",
+                static_cast<int>(native::Blocks<Real>::kColumns));
     std::printf("constexpr int64_t kBlockDepth = %d;\n", static_cast<int>(native::kDepth<Real>));
   }
 
-  // Calls act(rows) for every share of this thread, `most` rows at a time.
-  template <typename Act>
-  void each(int64_t thread, int64_t most, const Act& act) {
+  // Runs a phase for every share of this thread, `most` rows at a time.
+  void each(int64_t thread, int64_t most, void (Rows::*phase)()) {
     Rows& own = lanes[static_cast<size_t>(thread)];
     for (int64_t share = thread; share < kShares; share += team.size()) {
       const int64_t end = rows * (share + 1) / kShares;
       for (int64_t first = rows * share / kShares; first < end; first += most) {
         own.place(share, first, std::min(most, end - first));
-        act(own);
+        (own.*phase)();
       }
     }
   }
@@ -294,7 +303,7 @@ struct Network : Memory {
       std::fill_n(gradients + share * kTrained, kTrained, Real{0});
       std::fill_n(sums + share * kSums, kSums, Real{0});
     }
-    each(thread, rows, [](Rows& own) { own.phase_1(); });
+    each(thread, rows, &Rows::phase_1);
   }
 
   // Adds up the gradients of all shares, from `begin` to `end`.
@@ -304,13 +313,13 @@ struct Network : Memory {
     }
   }
 
-  // Before and after a pass.
+  // Before a pass, on one thread.
   void begin() {
-    for (Rows& lane : lanes) {
-      lane.place(0, 0, rows);
-    }
+    for (Rows& lane : lanes) lane.place(0, 0, rows);
     lanes[0].d_loss[0] = 1;
   }
+
+  // After a pass: the loss of the present batch.
   Real loss() {
     Real all = 0;
     for (int64_t share = 0; share < kShares; ++share) {
@@ -320,7 +329,7 @@ struct Network : Memory {
     return all;
   }
 
-  // Loss of the present batch, and gradients.
+  // Loss of the present batch, and gradients, without an update: what a proof asks for.
   Real loss_and_gradients() {
     begin();
     team.run([this](int64_t thread) { pass(thread); });
@@ -335,7 +344,8 @@ struct Network : Memory {
     team.run([this](int64_t thread) {
       pass(thread);
       team.wait();
-      const int64_t begin = kTrained * thread / team.size(), end = kTrained * (thread + 1) / team.size();
+      const int64_t begin = kTrained * thread / team.size();
+      const int64_t end = kTrained * (thread + 1) / team.size();
       add_up(begin, end);
       team.wait();
       square(thread, team.size());
