@@ -377,6 +377,13 @@ x, kinds, y = np.ones((9, 3, 4, 5)), np.zeros((9, 2), int), np.zeros(9)
 """
 
 
+class Fork(Door):
+    def test_it_shows_whose_it_is(self) -> None:
+        """Where other tests look for processes that are left (support.Place.processes)."""
+        said, _ = self.python("print(open('/proc/self/environ').read())")
+        self.assertIn(f"\0{support.MARK}={self.place.mark}\0", said)
+
+
 class Data(Door):
     def test_what_is_written_and_what_does_not_fit(self) -> None:
         fits = (
