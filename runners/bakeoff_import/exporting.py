@@ -690,7 +690,9 @@ class Importer:
                 try:
                     program = program.run_decompositions(formulas)
                 except Exception as error:
-                    raise refused or _explained(error, self.folder, train) from error
+                    if refused is not None:
+                        raise _without_formula(refused, program, formulas) from error
+                    raise _explained(error, self.folder, train) from error
             # An op that checks its values orders them by tokens, which are no tensors.
             kinds = {spec.kind.name for spec in program.graph_signature.input_specs}
             if refused and "TOKEN" in kinds:
@@ -836,10 +838,25 @@ def _formulas(program: Any, refused: Refused, mapper: Mapper) -> dict[Any, Any]:
     return found
 
 
+def _without_formula(
+    refused: Refused, program: Any, formulas: dict[Any, Any]
+) -> Refused:
+    """Of the refused ops those that have no formula, or one that torch cannot trace."""
+    traced = set()
+    for op, formula in formulas.items():
+        with contextlib.suppress(Exception):
+            program.run_decompositions({op: formula})
+            traced.add(Mapper.op_name(op))
+    kept = [r for r in refused.refusals if r.op not in traced]
+    return Refused(kept or refused.refusals)
+
+
 def _still(first: Refused, later: Refused, tried: set[str]) -> Refused:
     """Of the ops as the user wrote them those that stand in the way: no formula took
     their place, or what is refused now came of it."""
-    places = {refusal.where for refusal in later.refusals}
+    known = {(r.op, r.where) for r in first.refusals}
+    new = [r for r in later.refusals if (r.op, r.where) not in known]
+    places = {refusal.where for refusal in new}
     kept = [r for r in first.refusals if r.op not in tried or r.where in places]
     return Refused(kept or first.refusals)
 

@@ -990,6 +990,14 @@ class Unsupported(OneLayer):
         return x + torch.mode(x, dim=1, keepdim=True).values  # MODE
 
 
+class BesideAFormula(OneLayer):
+    """torch has a formula of one; that of the other cannot be traced."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = nn.functional.hardshrink(self.fc(x))
+        return nn.functional.rrelu(x, training=self.training)  # NOISY SLOPE
+
+
 class OwnLoss(OneLayer):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.fc.weight.square().sum()

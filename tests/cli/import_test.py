@@ -546,6 +546,8 @@ class Refused(Importing):
         text = self.refuses("Unsupported", line_of("LGAMMA"), "aten.lgamma")
         self.assertIn("instead:", text)
         self.assertIn(line_of("MODE") + ": aten.mode", text)
+        text = self.refuses("BesideAFormula", line_of("NOISY SLOPE") + ": aten.rrelu")
+        self.assertNotIn("hardshrink", text)
 
     def test_an_output_that_no_loss_compares(self) -> None:
         self.refuses("OwnLoss", "the output cannot be compared by a loss")
