@@ -96,7 +96,8 @@ std::vector<double> along_directions(const Tensor& prediction, int64_t rows, int
   return sums;
 }
 
-// The loss of each row by itself; empty where the loss is not computed from a prediction and an input.
+// The loss of each row by itself, of which a step's is the mean: where a step's is the sum, times the rows. Empty where
+// the loss is not computed from a prediction and an input.
 std::vector<double> losses_of_rows(const ir::Workload& workload, const referee::Inputs& batch,
                                    const Tensor& prediction) {
   const auto types = ir::infer(workload);
@@ -122,12 +123,13 @@ std::vector<double> losses_of_rows(const ir::Workload& workload, const referee::
     return tensor::AnyTensor(std::move(one));
   };
   if (prediction.shape.empty() || prediction.shape[0] != rows) return {};
+  const double parts = loss.word("reduction") == "sum" ? static_cast<double>(rows) : 1;
   std::vector<double> losses;
   for (int64_t row = 0; row < rows; ++row) {
     const auto one = std::visit([&](const auto& all) { return row_of(all, row); }, batch[target]);
     const auto e = referee::evaluate(alone, {}, {row_of(prediction, row), one}, {.gradients = false});
     if (!e) return {};
-    losses.push_back(e->loss);
+    losses.push_back(parts * e->loss);
   }
   return losses;
 }

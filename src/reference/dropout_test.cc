@@ -21,7 +21,7 @@ using testing::TestFolder;
 
 constexpr int64_t kBatch = 20;
 
-ir::Workload network(double first, double second) {
+ir::Workload network(double first, double second, const char* reduction = "mean") {
   const auto text = fmt::format(R"(workload drop(x: f32[N,20], y: i32[N]) {{
   h1 = linear(x; weight=fc1.weight[32,20], bias=fc1.bias[32])
   h2 = relu(h1)
@@ -30,10 +30,10 @@ ir::Workload network(double first, double second) {
   h5 = tanh(h4)
   h6 = dropout(h5) rate={}
   logits = linear(h6; weight=fc3.weight[5,24], bias=fc3.bias[5])
-  loss = softmax_cross_entropy(logits, y) reduction=mean
+  loss = softmax_cross_entropy(logits, y) reduction={}
 }}
 )",
-                                first, second);
+                                first, second, reduction);
   auto workload = ir::parse(text);
   EXPECT_TRUE(workload) << (workload ? "" : workload.error().text());
   return std::move(*workload);
@@ -96,6 +96,16 @@ TEST_F(GateDropoutTest, OtherMasksOfTheRecipeAreNeverRefused) {
   }
   EXPECT_GT(largest, 0.2) << "what is compared is random";
   EXPECT_LT(largest, 0.85) << "far from the limit";
+}
+
+TEST_F(GateDropoutTest, ALossThatIsASumIsComparedLikeAMean) {
+  job_.workload = network(0.3, 0.5, "sum");
+  reference_ = make_reference(job_).value();
+  for (uint64_t seed = 1000; seed < 1010; ++seed)
+    EXPECT_TRUE(compare(referee(job_.workload, seed)).passed) << seed;
+  const ParityCheck check = changed([](DropoutStep& step, int64_t) { step.loss *= 1.2; });
+  EXPECT_FALSE(check.passed);
+  EXPECT_EQ(check.tensor, "dropout: loss");
 }
 
 TEST_F(GateDropoutTest, OtherRatesAreRefused) {
